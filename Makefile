@@ -1,0 +1,41 @@
+# make demo   set up, then train and measure a small translation model on the built-in corpus (runs/demo)
+# make test   set up, then check style, types and behaviour
+# make lint   style and types alone
+# make bench  the benchmarks behind docs/benchmarks.md
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+.DEFAULT_GOAL := demo
+
+# torch is named with its exact version before anything else can ask pip for the newest one.
+.venv/ready: pyproject.toml constraints.txt
+	@echo "==> setting up .venv (once; a few minutes on a fresh machine)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade-strategy only-if-needed "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: .venv/ready
+	@echo "==> the demo: everything goes to runs/demo"
+	$(BIN)/anydepth demo --to runs/demo
+
+lint: .venv/ready
+	@echo "==> style and types"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	@echo "==> behaviour"
+	$(BIN)/python -m pytest
+
+bench: .venv/ready
+	@echo "==> the benchmarks (about 15 minutes)"
+	$(BIN)/python benchmarks/training_step.py
+	$(BIN)/python benchmarks/training_throughput.py
+	$(BIN)/python benchmarks/prepare_throughput.py --lines 2000000
+
+clean:
+	rm -rf .venv runs build *.egg-info

@@ -1,0 +1,235 @@
+"""Typed, frozen settings; TOML in and out; `--set model.blocks=3`; unknown keys are refused with the nearest match."""
+
+import difflib
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from anydepth.atomic import write_text
+from anydepth.errors import ConfigError
+
+Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+Positive = Annotated[int, Field(ge=1)]
+Weighting = Literal["1", "n", "sqrt(n)", "1/sqrt(n)", "1/n"]
+
+WEIGHTINGS = {
+    "1": lambda n: 1.0,
+    "n": lambda n: float(n),
+    "sqrt(n)": lambda n: math.sqrt(n),
+    "1/sqrt(n)": lambda n: 1 / math.sqrt(n),
+    "1/n": lambda n: 1 / n,
+}
+
+
+class Section(BaseModel):
+    """A frozen group of settings that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+
+class EncoderConfig(Section):
+    """The encoder's own sizes."""
+
+    blocks: Positive = 6
+    dim: Positive = 512
+    ffn_dim: Positive = 1024
+
+
+class DecoderConfig(Section):
+    """The decoder's own sizes; its number of blocks is `model.blocks`, the N of the paper."""
+
+    dim: Positive = 256
+    ffn_dim: Positive = 1024
+
+
+class ModelConfig(Section):
+    """A Transformer with an exit after every decoder block, or after the last one only (the baseline)."""
+
+    blocks: Positive = 6
+    heads: Positive = 4
+    encoder: EncoderConfig = EncoderConfig()
+    decoder: DecoderConfig = DecoderConfig()
+    classifiers: Literal["untied", "shared", "tied"] = "untied"
+    exits: Literal["all", "last"] = "all"
+    dropout: Probability = 0.3
+    attention_dropout: Probability = 0.0
+    max_length: Positive = 256
+
+    @model_validator(mode="after")
+    def sizes_fit(self) -> Self:
+        for side, dim in (("encoder", self.encoder.dim), ("decoder", self.decoder.dim)):
+            if dim % self.heads:
+                below, above = dim - dim % self.heads, dim - dim % self.heads + self.heads
+                choices = " or ".join(str(choice) for choice in (below, above) if choice > 0)
+                raise ValueError(f"model.{side}.dim = {dim} is not divisible by model.heads = {self.heads}; try {choices}")
+            if dim % 2:
+                raise ValueError(f"model.{side}.dim = {dim} is odd; sinusoidal positions need an even width, try {dim + 1}")
+        return self
+
+    @property
+    def classifier_exits(self) -> tuple[int, ...]:
+        """The exits that have a classifier, lowest first."""
+        return tuple(range(1, self.blocks + 1)) if self.exits == "all" else (self.blocks,)
+
+
+class TrainingConfig(Section):
+    """How the weights are found: section 2, section 4.1 and appendix A of the paper."""
+
+    mode: Literal["aligned", "mixed"] = "aligned"
+    exit_weights: Weighting | list[Annotated[float, Field(gt=0)]] = "1"
+    paths: Positive = 1
+    gradient_ratio: Annotated[float, Field(gt=0)] | None = None
+    label_smoothing: Probability = 0.1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    updates: Positive = 50_000
+    minutes: Annotated[float, Field(gt=0)] | None = None
+    batch_tokens: Positive = 4096
+    accumulation: Positive = 1
+    learning_rate: Annotated[float, Field(gt=0)] = 5e-4
+    warmup: Positive = 4000
+    cooldown: Annotated[float, Field(ge=0, le=1)] = 0.0
+    clip_norm: Annotated[float, Field(gt=0)] = 3.0
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    seed: Annotated[int, Field(ge=0)] = 1
+    log_every: Positive = 50
+    save_every: Positive = 500
+    final: Literal["last", "best", "average"] = "best"
+    average: Positive = 10
+    patience: Positive | None = None
+
+
+class ValidationConfig(Section):
+    """What is measured on the validation set during training, how often, and which figure decides what is best."""
+
+    every: Positive = 500
+    metric: Literal["loss", "bleu"] = "loss"
+    sentences: Annotated[int, Field(ge=0)] = 200
+    batch_tokens: Positive = 4096
+
+
+class DecodingConfig(Section):
+    """Defaults of translate and evaluate."""
+
+    beam: Positive = 5
+    length_penalty: Annotated[float, Field(ge=0)] = 1.0
+    length_ratio: Annotated[float, Field(gt=0)] = 1.5
+    length_offset: Positive = 20
+    batch_tokens: Positive = 4096
+
+
+class Config(Section):
+    """All settings of a run."""
+
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    validation: ValidationConfig = ValidationConfig()
+    decoding: DecodingConfig = DecodingConfig()
+
+    @model_validator(mode="after")
+    def parts_fit(self) -> Self:
+        weights, blocks = self.training.exit_weights, len(self.model.classifier_exits)
+        if isinstance(weights, list) and len(weights) != blocks:
+            raise ValueError(f"training.exit_weights has {len(weights)} numbers but the model has {blocks} exits; give one for each exit")
+        if self.model.exits == "last" and self.training.mode == "mixed":
+            raise ValueError('training.mode = "mixed" needs an exit after every block; set model.exits = "all"')
+        if self.model.exits == "last" and self.training.gradient_ratio is not None:
+            raise ValueError('training.gradient_ratio needs an exit after every block; set model.exits = "all"')
+        if self.training.mode == "mixed" and self.training.gradient_ratio is not None:
+            raise ValueError('training.gradient_ratio belongs to aligned training (appendix A); set training.mode = "aligned"')
+        if self.training.mode == "mixed" and weights != "1":
+            raise ValueError('training.exit_weights belongs to aligned training (Eq. 4); set training.mode = "aligned"')
+        if self.validation.metric == "bleu" and self.validation.sentences == 0:
+            raise ValueError('validation.metric = "bleu" needs validation.sentences above 0')
+        return self
+
+
+def exit_weights(config: Config) -> tuple[float, ...]:
+    """The weights omega_n of the exits, lowest exit first (Eq. 4)."""
+    weights = config.training.exit_weights
+    if isinstance(weights, str):
+        return tuple(WEIGHTINGS[weights](n) for n in config.model.classifier_exits)
+    return tuple(weights)
+
+
+def load_config(path: Path, changes: Iterable[str] = ()) -> Config:
+    """The settings in the TOML file at `path`, with `changes` such as "model.blocks=3" applied over them."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"there is no configuration at {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    return make_config(values, changes, origin=str(path))
+
+
+def make_config(values: Mapping[str, Any], changes: Iterable[str] = (), *, origin: str = "configuration") -> Config:
+    """The settings in `values`, with `changes` applied; anything wrong is a ConfigError of one sentence."""
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()}
+    for change in changes:
+        _apply_change(merged, change)
+    try:
+        return Config.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(f"{origin}: {_first_problem(error)}") from None
+
+
+def with_changes(config: Config, changes: Iterable[str]) -> Config:
+    """A copy of `config` with `changes` such as "training.updates=200" applied."""
+    return make_config(config.model_dump(exclude_none=True), changes, origin="--set")
+
+
+def save_config(config: Config, path: Path) -> None:
+    """Writes every setting, defaults included, so that a later change of defaults cannot change a run."""
+    write_text(path, tomli_w.dumps(config.model_dump(exclude_none=True)))
+
+
+def _apply_change(values: dict[str, Any], change: str) -> None:
+    name, equals, text = change.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError(f"--set {change} is not of the form section.key=value, for example model.blocks=3")
+    *sections, key = name.strip().split(".")
+    place: Any = values
+    for section in sections:
+        place[section] = dict(place.get(section, {}))
+        place = place[section]
+    place[key] = _parse_value(text.strip())
+
+
+def _parse_value(text: str) -> Any:
+    """A TOML value; text that is not TOML stands for itself, so that words need no quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    place = [str(part) for part in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(place[:-1])
+        near = difflib.get_close_matches(place[-1], known, n=1)
+        hint = f"did you mean {'.'.join([*place[:-1], near[0]])}?" if near else f"known here: {', '.join(known)}"
+        return f"there is no setting {'.'.join(place)}; {hint}"
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    name = ".".join(part for part in place if part not in {"literal", "list"} and not part.startswith(("literal[", "list[", "constrained")))
+    return f"{name} = {problem['input']!r} cannot be used: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+
+
+def _known_keys(sections: list[str]) -> list[str]:
+    section: type[BaseModel] = Config
+    for name in sections:
+        annotation = section.model_fields[name].annotation
+        assert isinstance(annotation, type) and issubclass(annotation, BaseModel)
+        section = annotation
+    return list(section.model_fields)

@@ -1,0 +1,29 @@
+"""The errors that a user can cause: each message states the rule, the offending value and the cure."""
+
+
+class AnydepthError(Exception):
+    """Something failed that the user should hear of in one sentence; the command exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class UsageError(AnydepthError):
+    """The request itself cannot be met: a wrong option, value or file."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration that breaks a rule."""
+
+
+class CorpusError(UsageError):
+    """Text or prepared data that cannot be used."""
+
+
+class RunError(UsageError):
+    """A run directory, or a file in it, that cannot be used."""
+
+
+class TrainingError(AnydepthError):
+    """Training that cannot go on."""

@@ -1,0 +1,45 @@
+"""Scores of translations against references; a score never travels without the signature of its settings."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from sacrebleu.metrics import BLEU, CHRF
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure between 0 and 100 and sacreBLEU's description of how it was computed."""
+
+    value: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Scores:
+    """BLEU on detokenized text, BLEU on the tokens as they stand (the paper's measure on tokenized text), and chrF."""
+
+    bleu: Score
+    tokenized_bleu: Score
+    chrf: Score
+
+    def to_json(self) -> dict[str, dict[str, float | str]]:
+        return asdict(self)
+
+
+def score_texts(translations: Sequence[str], references: Sequence[str]) -> Scores:
+    """The scores of `translations`, one for each reference.
+
+    Tokenized BLEU splits at spaces alone, so on a corpus of Moses tokens such as IWSLT'14 it is the tokenized BLEU of the paper; on raw text
+    a punctuation mark belongs to its word.
+    """
+    assert len(translations) == len(references)
+    return Scores(
+        bleu=_score(BLEU(tokenize="13a"), translations, references),
+        tokenized_bleu=_score(BLEU(tokenize="none", force=True), translations, references),
+        chrf=_score(CHRF(), translations, references),
+    )
+
+
+def _score(metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]) -> Score:
+    value = metric.corpus_score(list(translations), [list(references)]).score
+    return Score(value, str(metric.get_signature()))

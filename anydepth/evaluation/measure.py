@@ -1,0 +1,68 @@
+"""What a policy is worth on a test set: quality, depth and speed, computed from what search recorded."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from anydepth.evaluation.bleu import Scores, score_texts
+from anydepth.exits.policies import FixedExit, Policy
+from anydepth.inference.translator import Translation, Translator
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Figures of one policy on one test set, with the recipe that made them."""
+
+    policy: str
+    scores: Scores
+    average_exit: float
+    tokens_per_second: float
+    sentences: int
+    tokens: int
+    beam: int
+    length_penalty: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure(
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    policy: Policy,
+    *,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    batch_tokens: int | None = None,
+) -> tuple[Measurement, list[Translation]]:
+    """The figures of `policy`, and the translations that they were computed from."""
+    started = time.perf_counter()
+    translations = translator.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
+    seconds = time.perf_counter() - started
+    tokens = sum(len(translation.exits) for translation in translations)
+    figures = Measurement(
+        policy=policy.name,
+        scores=score_texts([translation.text for translation in translations], references),
+        average_exit=average_exit(translations),
+        tokens_per_second=tokens / seconds,
+        sentences=len(translations),
+        tokens=tokens,
+        beam=translator.config.beam if beam is None else beam,
+        length_penalty=translator.config.length_penalty if length_penalty is None else length_penalty,
+    )
+    return figures, translations
+
+
+def average_exit(translations: Sequence[Translation]) -> float:
+    """AE: the mean exit over the output tokens, `</s>` included (section 4.3)."""
+    exits = [left for translation in translations for left in translation.exits]
+    return sum(exits) / len(exits) if exits else 0.0
+
+
+def greedy_bleu_per_exit(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> list[float]:
+    """BLEU (13a) of greedy translations at each exit that has a classifier, lowest exit first."""
+    model = translator.model
+    policies = [FixedExit(n, model.blocks) for n in model.config.classifier_exits]
+    return [measure(translator, sources, references, policy, beam=1)[0].scores.bleu.value for policy in policies]

@@ -1,0 +1,78 @@
+"""Weights on disk: safetensors with a checksum, so that a damaged file is named and never used."""
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from anydepth.atomic import replacing
+from anydepth.errors import RunError
+
+CHECKSUM = "sha256"
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
+    """Writes tensors and `notes` as one safetensors file, whole or not at all."""
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = dict(notes or {})
+    metadata[CHECKSUM] = _checksum(stored, metadata)
+    with replacing(path) as temporary:
+        save_file(stored, temporary, metadata=metadata)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and notes of a file that `save_tensors` wrote; a damaged one is refused by name."""
+    if not path.exists():
+        raise RunError(f"there is no {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118: a safetensors file is no dictionary
+    except (SafetensorError, OSError, ValueError, struct.error) as error:
+        raise RunError(f"{path} is damaged or cut short ({error}); restore it from a copy or train again") from error
+    expected = metadata.pop(CHECKSUM, None)
+    if expected != _checksum(tensors, metadata):
+        raise RunError(f"{path} does not have the contents that were saved (its checksum differs); restore it from a copy or train again")
+    return tensors, metadata
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters by name, each once even where modules share it."""
+    return {name: parameter.data for name, parameter in model.named_parameters()}
+
+
+def fill_model(model: nn.Module, tensors: Mapping[str, Tensor], origin: Path) -> None:
+    """Copies `tensors` into the parameters of the same names; any difference in names or shapes is an error."""
+    parameters = model_tensors(model)
+    if missing := sorted(parameters.keys() ^ tensors.keys()):
+        raise RunError(f"{origin} does not fit its configuration: {missing[0]} is in only one of them")
+    for name, parameter in parameters.items():
+        if parameter.shape != tensors[name].shape:
+            raise RunError(
+                f"{origin} does not fit its configuration: {name} is {tuple(tensors[name].shape)} in the file and {tuple(parameter.shape)} in the model"
+            )
+        parameter.copy_(tensors[name])
+
+
+def average_tensors(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the weights in several checkpoints (section 4.1: the last ten on WMT)."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        for name, tensor in load_tensors(path)[0].items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()}
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

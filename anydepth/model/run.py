@@ -1,0 +1,121 @@
+"""The run directory: settings, tokenizers and weights; every later command takes the directory and nothing else."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from anydepth.atomic import write_text
+from anydepth.config import Config, load_config, save_config
+from anydepth.errors import RunError
+from anydepth.model.checkpoint import fill_model, load_tensors
+from anydepth.model.transformer import Transformer
+from anydepth.text.prepare import PreparedData
+from anydepth.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Run:
+    """The places in a run directory, and what can be loaded from them."""
+
+    folder: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "config.toml"
+
+    @property
+    def data_file(self) -> Path:
+        return self.folder / "data.json"
+
+    @property
+    def weights_file(self) -> Path:
+        return self.folder / "model.safetensors"
+
+    @property
+    def best_file(self) -> Path:
+        return self.folder / "best.safetensors"
+
+    @property
+    def state_file(self) -> Path:
+        return self.folder / "state.safetensors"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "train.log"
+
+    def checkpoint_file(self, update: int) -> Path:
+        return self.folder / "checkpoints" / f"update-{update:07d}.safetensors"
+
+    def checkpoints(self) -> list[tuple[int, Path]]:
+        """The stored checkpoints with their updates, oldest first."""
+        files = sorted((self.folder / "checkpoints").glob("update-*.safetensors"))
+        return [(int(file.stem.removeprefix("update-")), file) for file in files]
+
+    @property
+    def config(self) -> Config:
+        """The settings that the run was made with."""
+        if not self.config_file.exists():
+            raise RunError(f"{self.folder} is not a run directory: it has no config.toml; make one with `anydepth train`")
+        return load_config(self.config_file)
+
+    def data_note(self) -> dict[str, str]:
+        """Where the training data was, its fingerprint and its languages."""
+        try:
+            note: dict[str, str] = json.loads(self.data_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{self.data_file} cannot be read ({error}); restore it from a copy or train again") from error
+        return note
+
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """The source and the target tokenizer; one object twice where the vocabulary is joint."""
+        joint = self.folder / "tokenizer.model"
+        if joint.exists():
+            tokenizer = Tokenizer.load(joint)
+            return tokenizer, tokenizer
+        return Tokenizer.load(self.folder / "tokenizer.source.model"), Tokenizer.load(self.folder / "tokenizer.target.model")
+
+    def new_model(self) -> Transformer:
+        """A model of the run's shape with fresh weights."""
+        source, target = self.tokenizers()
+        return Transformer(self.config.model, source_vocab=source.size, target_vocab=target.size, is_joint=source is target)
+
+    def load_model(self) -> Transformer:
+        """The trained model, ready to translate."""
+        config = self.config
+        if not self.weights_file.exists():
+            hint = "its training has not ended; go on with `anydepth train --resume`" if self.state_file.exists() else "train it first"
+            raise RunError(f"{self.folder} has no model.safetensors: {hint} (updates asked for: {config.training.updates})")
+        model = self.new_model()
+        fill_model(model, load_tensors(self.weights_file)[0], self.weights_file)
+        return model.eval()
+
+
+def create_run(folder: Path, config: Config, data: PreparedData, *, overwrite: bool = False) -> Run:
+    """A new run directory that holds the settings and tokenizers; an existing one is never replaced without being told to."""
+    run = Run(Path(folder))
+    if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
+        if not overwrite:
+            raise RunError(f"{folder} exists already; choose another --to, go on with --resume, or replace it with --overwrite")
+        if not run.config_file.exists():
+            raise RunError(f"{folder} exists and is not a run directory, so --overwrite leaves it alone; choose another --to")
+        shutil.rmtree(run.folder)
+    (run.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+    if data.is_joint:
+        data.source_tokenizer.save(run.folder / "tokenizer.model")
+    else:
+        data.source_tokenizer.save(run.folder / "tokenizer.source.model")
+        data.target_tokenizer.save(run.folder / "tokenizer.target.model")
+    note = {
+        "folder": str(data.folder.resolve()),
+        "fingerprint": data.fingerprint,
+        "source_lang": data.source_lang,
+        "target_lang": data.target_lang,
+    }
+    write_text(run.data_file, json.dumps(note, indent=1) + "\n")
+    save_config(config, run.config_file)
+    return run

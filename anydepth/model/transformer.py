@@ -1,0 +1,171 @@
+"""The Transformer that can stop after any decoder block (section 2 of the paper)."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from anydepth.config import ModelConfig
+from anydepth.errors import ConfigError
+from anydepth.model.blocks import DecoderBlock, EncoderBlock
+from anydepth.model.cache import DecoderCache
+from anydepth.model.dropout import Dropout
+from anydepth.model.gradients import scale_gradient
+
+Revise = Callable[[int, Tensor, Tensor], Tensor]
+
+
+class Transformer(nn.Module):
+    """Encoder-decoder Transformer with output classifiers after its decoder blocks (Eqs. 1-3).
+
+    One path serves everything: keys and values are computed from whatever a position's state is, new or copied from below.
+    """
+
+    def __init__(self, config: ModelConfig, *, source_vocab: int, target_vocab: int, is_joint: bool) -> None:
+        super().__init__()
+        self.config = config
+        encoder, decoder = config.encoder, config.decoder
+        dropouts = {"dropout": config.dropout, "attention_dropout": config.attention_dropout}
+        self.encoder = nn.ModuleList(
+            EncoderBlock(encoder.dim, encoder.ffn_dim, config.heads, **dropouts) for _ in range(encoder.blocks)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderBlock(decoder.dim, decoder.ffn_dim, config.heads, memory_dim=encoder.dim, **dropouts) for _ in range(config.blocks)
+        )
+        self.dropout = Dropout(config.dropout)
+        self.target_embedding = _embedding(target_vocab, decoder.dim)
+        if config.classifiers == "tied" and is_joint:
+            if encoder.dim != decoder.dim:
+                raise ConfigError(
+                    f'model.classifiers = "tied" with a joint vocabulary ties both embeddings, but model.encoder.dim = {encoder.dim} and '
+                    f"model.decoder.dim = {decoder.dim} differ; make them equal, or prepare separate vocabularies"
+                )
+            self.source_embedding = self.target_embedding
+        else:
+            self.source_embedding = _embedding(source_vocab, encoder.dim)
+        own = {"untied": len(config.classifier_exits), "shared": 1, "tied": 0}[config.classifiers]
+        self.classifiers = nn.ParameterList(_embedding(target_vocab, decoder.dim).weight for _ in range(own))
+
+    @property
+    def blocks(self) -> int:
+        """The number of decoder blocks, N."""
+        return self.config.blocks
+
+    def classifier(self, n: int) -> Float[Tensor, "vocab dim"]:
+        """The matrix W_n of the output classifier at exit n (Eq. 3)."""
+        assert n in self.config.classifier_exits, f"exit {n} has no classifier"
+        if self.config.classifiers == "tied":
+            return self.target_embedding.weight
+        return self.classifiers[self.config.classifier_exits.index(n) if self.config.classifiers == "untied" else 0]
+
+    def encode(
+        self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]
+    ) -> Float[Tensor, "batch source encoder_dim"]:
+        """The encoder's output s, called memory."""
+        states = self._embed(self.source_embedding, source, start=0)
+        mask = source_mask[:, None, None, :]
+        for block in self.encoder:
+            states = block(states, mask)
+        return states
+
+    def decode(
+        self,
+        target_inputs: Int[Tensor, "batch time"],
+        memory: Float[Tensor, "batch source encoder_dim"],
+        source_mask: Bool[Tensor, "batch source"],
+        *,
+        exits: Int[Tensor, "batch time"] | None = None,
+        gradient_scales: Sequence[float] | None = None,
+    ) -> Float[Tensor, "block batch time dim"]:
+        """The states h_t^n of all blocks (Eq. 1) for given target prefixes.
+
+        With `exits` None every position goes through every block (aligned, Eq. 4). With `exits` block n updates the positions
+        whose exit is n or higher and copies the others, so that the last block's states are h_t^{n_t} (mixed, Eq. 5).
+        `gradient_scales[n - 1]` multiplies the gradient that block n + 1 sends down to block n (Algorithm 1).
+        """
+        states = self._embed(self.target_embedding, target_inputs, start=0)
+        mask = source_mask[:, None, None, :]
+        every: list[Tensor] = []
+        for n, block in enumerate(self.decoder, 1):
+            new = block.attend_self(states, *block.self_attention.keys_values(states), is_causal=True)
+            new = block.attend_source(new, *block.source_attention.keys_values(memory), mask)
+            new = block.transform(new)
+            states = new if exits is None else torch.where((exits >= n).unsqueeze(-1), new, states)
+            every.append(states)
+            if gradient_scales is not None and n < self.blocks:
+                states = scale_gradient(states, gradient_scales[n - 1])
+        return torch.stack(every)
+
+    def exit_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """The scores of all words for states that left at `exits`, each from its own exit's classifier (Eq. 3)."""
+        distinct = torch.unique(exits).tolist()
+        if len(distinct) == 1:
+            return F.linear(hidden, self.classifier(distinct[0]))
+        logits = hidden.new_empty(len(hidden), self.target_embedding.num_embeddings)
+        for n in distinct:
+            rows = (exits == n).nonzero()[:, 0]
+            logits[rows] = F.linear(hidden[rows], self.classifier(n))
+        return logits
+
+    def step(
+        self, tokens: Int[Tensor, " row"], cache: DecoderCache, planned: Int[Tensor, " row"], revise: Revise
+    ) -> tuple[Float[Tensor, "row dim"], Int[Tensor, " row"]]:
+        """One more position of every row: the states h_t^{n_t} and the exits n_t.
+
+        A row leaves after the block that its plan names. After each block `revise(n, hidden, planned)` may change the plans of the
+        rows still running. A row that left goes on to feed keys and values of its copied state to every block above
+        (section 2.2.1), each through that block's own projections.
+        """
+        states = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
+        exits = planned.clone()
+        running = torch.arange(len(tokens), device=tokens.device)
+        for n, block in enumerate(self.decoder, 1):
+            cache.append(n, *block.self_attention.keys_values(states))
+            if len(running) == 0:
+                continue
+            new = self._run_block(n, states[running], cache, running)
+            states = states.index_copy(0, running, new)
+            exits[running] = revise(n, new[:, 0], exits[running])
+            running = running[exits[running] > n]
+        cache.time += 1
+        return states[:, 0], exits
+
+    def _run_block(
+        self, n: int, states: Float[Tensor, "chosen 1 dim"], cache: DecoderCache, rows: Int[Tensor, " chosen"]
+    ) -> Float[Tensor, "chosen 1 dim"]:
+        """Block n for some rows of a step. Rows of one sentence look at its source together, side by side as queries."""
+        block = self.decoder[n - 1]
+        assert isinstance(block, DecoderBlock)
+        states = block.attend_self(states, *cache.past_of(n, rows), is_causal=False)
+        sentences, place, counts = torch.unique_consecutive(cache.sentence_of_row[rows], return_inverse=True, return_counts=True)
+        slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[place]
+        grid = states.new_zeros(len(sentences), int(counts.max()), states.shape[-1])
+        grid[place, slot] = states[:, 0]
+        keys, values = cache.source_of(n, block.source_attention, sentences)
+        mask = cache.source_mask[sentences][:, None, None, :]
+        grid = block.attend_source(grid, keys, values, mask)
+        return block.transform(grid[place, slot].unsqueeze(1))
+
+    def _embed(self, embedding: nn.Embedding, tokens: Int[Tensor, "batch time"], *, start: int) -> Float[Tensor, "batch time dim"]:
+        """Embeddings times sqrt(dim) plus the sinusoids of the positions from `start` on."""
+        dim = embedding.embedding_dim
+        positions = sinusoids(start, start + tokens.shape[1], dim).to(tokens.device)
+        embedded: Tensor = self.dropout(embedding(tokens) * math.sqrt(dim) + positions)
+        return embedded
+
+
+def sinusoids(start: int, stop: int, dim: int) -> Float[Tensor, "time dim"]:
+    """The sinusoidal position vectors of positions start..stop-1: sines in the first half, cosines in the second."""
+    rates = torch.exp(torch.arange(dim // 2) * (-math.log(10_000.0) / max(dim // 2 - 1, 1)))
+    angles = torch.arange(start, stop)[:, None] * rates  # (time, dim / 2)
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def _embedding(words: int, dim: int) -> nn.Embedding:
+    """A table of `words` vectors whose entries have variance 1 / dim."""
+    table = nn.Embedding(words, dim)
+    nn.init.normal_(table.weight, std=dim**-0.5)
+    return table

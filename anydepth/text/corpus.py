@@ -1,0 +1,114 @@
+"""Parallel text: lines of plain or gzipped UTF-8 files, read in step, and the rule that drops bad pairs."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from anydepth.errors import CorpusError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def open_lines(path: Path) -> Iterator[str]:
+    r"""The lines of a UTF-8 file, one at a time, without their ends; a name that ends in .gz is unpacked.
+
+    Only \n and \r\n end a line. U+2028, \x0b, \x85 and the like, which str.splitlines would cut at, stay inside it.
+    """
+    path = Path(path)
+    try:
+        with _open_binary(path) as file:
+            for number, raw in enumerate(file, start=1):
+                if number == 1:
+                    raw = raw.removeprefix(BYTE_ORDER_MARK)
+                    if not raw:
+                        return
+                yield _decode_line(raw, path, number)
+    except FileNotFoundError as error:
+        raise CorpusError(f"there is no file {path}; check the path") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise CorpusError(f"{path} is truncated or not gzip ({error}); fetch or compress it again") from error
+    except OSError as error:
+        raise CorpusError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
+
+
+def side_path(prefix: str | Path, language: str) -> Path:
+    """PREFIX.LANGUAGE, or PREFIX.LANGUAGE.gz if only that exists."""
+    plain = Path(f"{prefix}.{language}")
+    packed = Path(f"{prefix}.{language}.gz")
+    for path in (plain, packed):
+        if path.is_file():
+            return path
+    raise CorpusError(f"there is neither {plain} nor {packed}; give the path without the language ending, as in data/train")
+
+
+def read_pairs(prefix: str | Path, source_lang: str, target_lang: str) -> Iterator[tuple[str, str]]:
+    """Pairs of lines of the two files, in step and one at a time; the files must exist now, not only when iterated."""
+    return _pairs_in_step(side_path(prefix, source_lang), side_path(prefix, target_lang))
+
+
+@dataclass(frozen=True)
+class PairFilter:
+    """Which pairs are unfit for training, by their lengths in tokens.
+
+    A pair is unbalanced when its longer side has more than `max_ratio` times the tokens of the shorter one. Longer sides
+    of up to `always_balanced` tokens are exempt: "Danke" against "Thank you very much" is no misalignment.
+    """
+
+    max_tokens: int = 250
+    max_ratio: float = 3.0
+    always_balanced: int = 10
+
+    def __post_init__(self) -> None:
+        if self.max_tokens < 1:
+            raise CorpusError(f"max_tokens = {self.max_tokens} would drop every pair; set it to 1 or more, as in 250")
+        if not self.max_ratio >= 1:
+            raise CorpusError(f"max_ratio = {self.max_ratio} would drop every long pair; set it to 1 or more, as in 3.0")
+
+    def reason(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> str | None:
+        """Why the pair is dropped: "empty", "too long" or "unbalanced"; None if it is kept."""
+        shorter, longer = sorted((len(source_ids), len(target_ids)))
+        if shorter == 0:
+            return "empty"
+        if longer > self.max_tokens:
+            return "too long"
+        if longer > self.always_balanced and longer > self.max_ratio * shorter:
+            return "unbalanced"
+        return None
+
+
+def _open_binary(path: Path) -> io.BufferedIOBase:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    return open(path, "rb")
+
+
+def _decode_line(raw: bytes, path: Path, number: int) -> str:
+    if raw.endswith(b"\n"):
+        raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{path} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of the line); "
+            "convert the file to UTF-8, for instance with iconv"
+        ) from error
+
+
+def _pairs_in_step(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
+    source_count = target_count = 0
+    for source, target in zip_longest(open_lines(source_path), open_lines(target_path)):
+        source_count += source is not None
+        target_count += target is not None
+        if source_count == target_count:
+            yield source, target
+    if source_count != target_count:
+        raise CorpusError(
+            f"{source_path.name} has {source_count:,} lines but {target_path.name} has {target_count:,}; "
+            f"each line of one must translate the same line of the other, so look in {source_path.parent} for where they part"
+        )
+    if source_count == 0:
+        raise CorpusError(f"{source_path} and {target_path} are empty; give files with one sentence a line")

@@ -1,0 +1,355 @@
+"""From parallel text to a folder of tokenizers, memory-mapped token files and references, and back from that folder."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from anydepth import atomic
+from anydepth.errors import AnydepthError, CorpusError
+from anydepth.text.corpus import PairFilter, read_pairs, side_path
+from anydepth.text.tokenizer import Tokenizer, train_tokenizer
+from anydepth.text.tokens import TokenPairs, TokenSide, TokenWriter
+
+FORMAT = 1
+MANIFEST_NAME = "manifest.json"
+PAIRS_AT_ONCE = 10_000
+PAIRS_BETWEEN_REPORTS = 100_000
+
+
+@dataclass(frozen=True)
+class PrepareSettings:
+    """Where the text is and how it becomes tokens; `train`, `valid` and `test` are paths without the language ending."""
+
+    source_lang: str
+    target_lang: str
+    train: str
+    valid: str
+    test: str | None = None
+    vocab_size: int = 10_000
+    joint: bool = True
+    max_tokens: int = 250
+    max_ratio: float = 3.0
+    sample: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for language in (self.source_lang, self.target_lang):
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", language):
+                raise CorpusError(f"a language is letters, digits, - and _ but got {language!r}; write it as in 'de' or 'pt-BR'")
+        if self.source_lang == self.target_lang:
+            raise CorpusError(f"source and target language are both {self.source_lang!r}; name two different ones")
+        if self.sample < 1:
+            raise CorpusError(f"sample = {self.sample} leaves a tokenizer no lines to learn from; set it to 1 or more")
+        _ = self.fit  # refuses limits that drop everything
+
+    @property
+    def fit(self) -> PairFilter:
+        """The filter for training pairs."""
+        return PairFilter(self.max_tokens, self.max_ratio)
+
+    @property
+    def prefixes(self) -> dict[str, str]:
+        """The path of each split that is given."""
+        given = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {split: str(prefix) for split, prefix in given.items() if prefix is not None}
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """What became of the pairs of one split: kept, dropped by reason, and tokens of the kept ones by language."""
+
+    pairs: int
+    dropped: dict[str, int]
+    tokens: dict[str, int]
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """Size and SHA-256 of one file."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The contents of a prepared folder; every other file in it is listed with its size and hash."""
+
+    source_lang: str
+    target_lang: str
+    joint: bool
+    vocab_sizes: dict[str, int]
+    splits: dict[str, SplitCounts]
+    files: dict[str, FileRecord]
+    settings: dict[str, Any]
+
+    def to_json(self) -> str:
+        """The text of manifest.json."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Manifest":
+        """The manifest whose JSON object this is."""
+        fields = {name: value for name, value in values.items() if name != "format"}
+        fields["splits"] = {split: SplitCounts(**counts) for split, counts in values["splits"].items()}
+        fields["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
+        return cls(**fields)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all but the settings, so that the same data prepared from another place is the same data."""
+        contents = {name: value for name, value in asdict(self).items() if name != "settings"}
+        return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
+
+
+class PreparedData:
+    """A folder that `prepare` wrote; `open` checks its manifest and file sizes, `verify` every byte."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.source_lang = manifest.source_lang
+        self.target_lang = manifest.target_lang
+        self.is_joint = manifest.joint
+        self.fingerprint = manifest.fingerprint
+        self.source_tokenizer = Tokenizer.load(folder / tokenizer_name(self.source_lang, joint=self.is_joint))
+        self.target_tokenizer = (
+            self.source_tokenizer if self.is_joint else Tokenizer.load(folder / tokenizer_name(self.target_lang, joint=False))
+        )
+
+    @classmethod
+    def open(cls, folder: Path) -> "PreparedData":
+        """The prepared data in `folder`; a file that is missing or of another size is refused."""
+        folder = Path(folder)
+        manifest = _read_manifest(folder)
+        for name, record in manifest.files.items():
+            path = folder / name
+            if not path.is_file():
+                raise CorpusError(f"{path} is missing; prepare the data again")
+            if path.stat().st_size != record.size:
+                raise CorpusError(f"{path} has {path.stat().st_size:,} bytes but the manifest says {record.size:,}; prepare the data again")
+        return cls(folder, manifest)
+
+    def verify(self) -> None:
+        """Reads every file and refuses one whose SHA-256 is not the manifest's."""
+        for name, record in self.manifest.files.items():
+            if file_hash(self.folder / name) != record.sha256:
+                raise CorpusError(f"{self.folder / name} has changed since it was prepared (SHA-256 differs); prepare the data again")
+
+    def pairs(self, split: str) -> TokenPairs:
+        """The token pairs of "train", "valid" or "test", mapped into memory."""
+        self._check_split(split, tuple(self.manifest.splits))
+        source, target = (
+            TokenSide.open(
+                self.folder / f"{split}.{language}.tokens",
+                self.folder / f"{split}.{language}.offsets",
+                self.manifest.vocab_sizes[language],
+            )
+            for language in (self.source_lang, self.target_lang)
+        )
+        return TokenPairs(source, target)
+
+    def references(self, split: str) -> tuple[list[str], list[str]]:
+        """Source and target lines of "valid" or "test", as they were before tokenization."""
+        self._check_split(split, tuple(name for name in self.manifest.splits if name != "train"))
+        source, target = (
+            (self.folder / f"{split}.{language}").read_bytes().decode("utf-8").split("\n")[:-1]
+            for language in (self.source_lang, self.target_lang)
+        )
+        return source, target
+
+    def _check_split(self, split: str, known: tuple[str, ...]) -> None:
+        if split not in known:
+            raise CorpusError(f"{self.folder} holds no {split!r} text to read, only {', '.join(known)}; ask for one of these")
+
+
+def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, report: Callable[[str], None] = lambda line: None) -> Manifest:
+    """The manifest of the folder `to`, which is there only once everything in it is written.
+
+    Tokenizers are trained on the training text, and unfit training pairs are dropped; valid and test keep every pair whole.
+    Text is read as a stream, so memory does not grow with it.
+    """
+    to = Path(to).resolve()
+    _check_place(to, overwrite=overwrite)
+    languages = (settings.source_lang, settings.target_lang)
+    for prefix in settings.prefixes.values():
+        for language in languages:
+            side_path(prefix, language)
+    with _replacing_folder(to) as folder:
+        for split, prefix in settings.prefixes.items():
+            if split != "train":  # first, because it finds their faults before the long work
+                _write_references(split, prefix, languages, folder)
+        tokenizers = _train_tokenizers(settings, folder, report)
+        splits = {
+            split: _encode_split(split, prefix, tokenizers, folder, fit=settings.fit if split == "train" else None, report=report)
+            for split, prefix in settings.prefixes.items()
+        }
+        manifest = Manifest(
+            source_lang=settings.source_lang,
+            target_lang=settings.target_lang,
+            joint=settings.joint,
+            vocab_sizes={language: tokenizer.size for language, tokenizer in tokenizers.items()},
+            splits=splits,
+            files={path.name: FileRecord(path.stat().st_size, file_hash(path)) for path in sorted(folder.iterdir())},
+            settings=asdict(settings),
+        )
+        atomic.write_text(folder / MANIFEST_NAME, manifest.to_json())
+    return manifest
+
+
+def tokenizer_name(language: str, *, joint: bool) -> str:
+    """The file name of the tokenizer of `language` in a prepared folder."""
+    return "tokenizer.model" if joint else f"tokenizer.{language}.model"
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _train_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
+    """The tokenizer of each language, saved in the folder; a joint one is the same object twice."""
+    languages = (settings.source_lang, settings.target_lang)
+
+    def train(name: str, lines: Iterator[str]) -> Tokenizer:
+        report(f"{name}: learning {settings.vocab_size:,} pieces from at most {settings.sample:,} lines")
+        tokenizer = train_tokenizer(lines, vocab_size=settings.vocab_size, sample=settings.sample)
+        tokenizer.save(folder / name)
+        report(f"{name}: has {tokenizer.size:,} pieces")
+        return tokenizer
+
+    if settings.joint:
+        both = chain.from_iterable(read_pairs(settings.train, *languages))
+        return dict.fromkeys(languages, train(tokenizer_name("", joint=True), both))
+    return {
+        language: train(tokenizer_name(language, joint=False), (pair[side] for pair in read_pairs(settings.train, *languages)))
+        for side, language in enumerate(languages)
+    }
+
+
+def _encode_split(
+    split: str,
+    prefix: str,
+    tokenizers: Mapping[str, Tokenizer],
+    folder: Path,
+    *,
+    fit: PairFilter | None,
+    report: Callable[[str], None],
+) -> SplitCounts:
+    """Counts of one split, whose token files it writes; without `fit` every pair is kept."""
+    source_lang, target_lang = tokenizers
+    dropped: Counter[str] = Counter()
+    read = 0
+    started = time.perf_counter()
+    with (
+        _token_writer(folder, split, source_lang, tokenizers[source_lang]) as source_writer,
+        _token_writer(folder, split, target_lang, tokenizers[target_lang]) as target_writer,
+    ):
+        stream = read_pairs(prefix, source_lang, target_lang)
+        while pairs := list(islice(stream, PAIRS_AT_ONCE)):
+            sources, targets = zip(*pairs, strict=True)
+            encoded = [*zip(tokenizers[source_lang].encode_lines(sources), tokenizers[target_lang].encode_lines(targets), strict=True)]
+            if fit is not None:
+                encoded = _fitting(pairs, encoded, fit, dropped)
+            source_writer.append([source for source, _ in encoded])
+            target_writer.append([target for _, target in encoded])
+            read += len(pairs)
+            if read % PAIRS_BETWEEN_REPORTS == 0:
+                report(f"{split}: {read:,} pairs read, {2 * read / (time.perf_counter() - started):,.0f} lines/s")
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items())) or "none"
+    if source_writer.sentences == 0:
+        raise CorpusError(
+            f"all {read:,} pairs of {prefix} were dropped ({reasons}); check that the files are translations of each other, "
+            "or raise max_tokens and max_ratio"
+        )
+    report(f"{split}: {source_writer.sentences:,} pairs kept, dropped: {reasons}")
+    return SplitCounts(
+        pairs=source_writer.sentences,
+        dropped=dict(sorted(dropped.items())),
+        tokens={source_lang: source_writer.tokens, target_lang: target_writer.tokens},
+    )
+
+
+def _token_writer(folder: Path, split: str, language: str, tokenizer: Tokenizer) -> TokenWriter:
+    return TokenWriter(folder / f"{split}.{language}.tokens", folder / f"{split}.{language}.offsets", tokenizer.size)
+
+
+def _fitting(
+    pairs: list[tuple[str, str]], encoded: list[tuple[list[int], list[int]]], fit: PairFilter, dropped: Counter[str]
+) -> list[tuple[list[int], list[int]]]:
+    """The encoded pairs that are fit for training; the others are counted in `dropped`. Text of spaces alone is empty."""
+    fitting = []
+    for (source, target), (source_ids, target_ids) in zip(pairs, encoded, strict=True):
+        reason = "empty" if source.isspace() or target.isspace() else fit.reason(source_ids, target_ids)
+        if reason is None:
+            fitting.append((source_ids, target_ids))
+        else:
+            dropped[reason] += 1
+    return fitting
+
+
+def _write_references(split: str, prefix: str, languages: tuple[str, str], folder: Path) -> None:
+    """Copies the text of one split as plain UTF-8 with one sentence a line."""
+    source_lang, target_lang = languages
+    with (
+        open(folder / f"{split}.{source_lang}", "w", encoding="utf-8", newline="\n") as source_file,
+        open(folder / f"{split}.{target_lang}", "w", encoding="utf-8", newline="\n") as target_file,
+    ):
+        for source, target in read_pairs(prefix, source_lang, target_lang):
+            source_file.write(f"{source}\n")
+            target_file.write(f"{target}\n")
+
+
+def _check_place(to: Path, *, overwrite: bool) -> None:
+    """Refuses a place that holds something, unless it is prepared data that may be replaced."""
+    if not to.exists() or (to.is_dir() and not any(to.iterdir())):
+        return
+    if not (to / MANIFEST_NAME).is_file():
+        raise CorpusError(f"{to} exists and is not prepared data, so it is never overwritten; choose a new folder")
+    if not overwrite:
+        raise CorpusError(f"{to} already holds prepared data; choose a new folder, or overwrite this one with overwrite=True")
+
+
+@contextmanager
+def _replacing_folder(to: Path) -> Iterator[Path]:
+    """A new folder beside `to`, which takes the name and place of `to` on success and is removed on failure."""
+    temporary = to.with_name(f".{to.name}.{os.getpid()}.tmp")
+    old = to.with_name(f".{to.name}.{os.getpid()}.old")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        if to.exists():
+            os.replace(to, old)
+        os.replace(temporary, to)
+    except OSError as error:
+        raise AnydepthError(f"cannot write {to}: {error.strerror or error}; free some space or choose another place") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST_NAME
+    try:
+        values = json.loads(path.read_bytes())
+    except OSError as error:
+        raise CorpusError(f"{folder} holds no {MANIFEST_NAME}; give a folder that prepare wrote") from error
+    except ValueError as error:
+        raise CorpusError(f"{path} is damaged: {error}; prepare the data again") from error
+    found = values.get("format") if isinstance(values, dict) else None
+    if found != FORMAT:
+        raise CorpusError(f"{path} has format {found} but this version reads format {FORMAT}; prepare the data again")
+    try:
+        return Manifest.from_json(values)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CorpusError(f"{path} is damaged: {error}; prepare the data again") from error

@@ -1,0 +1,53 @@
+"""One process or many: the same calls, which do nothing when there is one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+@dataclass(frozen=True)
+class Workers:
+    """This process among those that `torchrun` started."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def is_main(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum of `values` over all workers."""
+        if self.world > 1:
+            distributed.all_reduce(values)
+        return values
+
+    def wait(self) -> None:
+        """Returns when every worker has come here."""
+        if self.world > 1:
+            distributed.barrier()
+
+    def wrap(self, objective: nn.Module) -> nn.Module:
+        """`objective`, whose gradients are averaged over the workers where there are several."""
+        return DistributedDataParallel(objective) if self.world > 1 else objective
+
+
+@contextmanager
+def workers() -> Iterator[Workers]:
+    """The group of processes that `torchrun` describes in the environment; one process without it."""
+    world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else torch.device("cpu")
+    if world == 1:
+        yield Workers(0, 1, device)
+        return
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Workers(rank, world, device)
+    finally:
+        distributed.destroy_process_group()

@@ -1,0 +1,99 @@
+"""The decoding loss at every exit, without ever holding more than one chunk of logits."""
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+CHUNK_ELEMENTS = 8_000_000
+
+
+class RowLosses(NamedTuple):
+    """What a classifier says of each row; only `total` carries a gradient."""
+
+    total: Float[Tensor, ""]
+    losses: Float[Tensor, " row"]
+    log_likelihoods: Float[Tensor, " row"]
+    correct: Bool[Tensor, " row"]
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """Loss and gradient in one pass over chunks of rows.
+
+    With p = softmax(W h) and smoothing e over V words the gradient of a row's loss by its logits is
+    p - (1 - e) onehot(y) - e / V. Only p needs the size of the vocabulary: the other two terms reach h and W as a row of W, the mean of
+    W and a sum of h, so each chunk costs three matrix products, one softmax and nothing else of that size.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        classifier: Tensor,
+        targets: Tensor,
+        weights: Tensor,
+        gradient_weights: Tensor,
+        smoothing: float,
+        precision: torch.dtype,
+    ) -> tuple[Tensor, ...]:
+        words, matrix = len(classifier), classifier.to(precision)
+        mean_word = classifier.mean(dim=0)
+        log_likelihoods, losses = hidden.new_empty(len(hidden)), hidden.new_empty(len(hidden))
+        correct = torch.empty_like(targets, dtype=torch.bool)
+        hidden_gradient, classifier_gradient = torch.empty_like(hidden), torch.zeros_like(classifier)
+        rows_per_chunk = max(1, min(len(hidden), CHUNK_ELEMENTS // words))
+        memory = hidden.new_empty(rows_per_chunk, words, dtype=precision)
+        for start in range(0, len(hidden), rows_per_chunk):
+            rows = slice(start, min(start + rows_per_chunk, len(hidden)))
+            h, y, weight = hidden[rows], targets[rows], gradient_weights[rows, None]
+            logits = torch.mm(h.to(precision), matrix.t(), out=memory[: len(h)])  # (row, word)
+            target_logits = logits.gather(1, y[:, None])[:, 0].to(hidden.dtype)
+            top, best = logits.max(dim=1)
+            p = torch.softmax(logits, dim=1, out=logits)
+            log_normaliser = top.to(hidden.dtype) - p.gather(1, best[:, None])[:, 0].to(hidden.dtype).log()
+            log_likelihoods[rows] = target_logits - log_normaliser
+            losses[rows] = -(1 - smoothing) * log_likelihoods[rows] + smoothing * (log_normaliser - h @ mean_word)
+            correct[rows] = best == y
+            hidden_gradient[rows] = torch.mm(p, matrix)
+            hidden_gradient[rows].sub_(classifier[y], alpha=1 - smoothing).sub_(mean_word, alpha=smoothing).mul_(weight)
+            _add_product(classifier_gradient, p.t(), (h * weight).to(precision))
+        weighted = hidden * gradient_weights[:, None]
+        classifier_gradient.index_add_(0, targets, weighted, alpha=-(1 - smoothing))
+        classifier_gradient.sub_(weighted.sum(dim=0), alpha=smoothing / words)
+        ctx.save_for_backward(hidden_gradient, classifier_gradient)
+        ctx.mark_non_differentiable(losses, log_likelihoods, correct)
+        return (weights * losses).sum(), losses, log_likelihoods, correct
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        hidden_gradient, classifier_gradient = ctx.saved_tensors
+        return hidden_gradient * gradients[0], classifier_gradient * gradients[0], None, None, None, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Adds left @ right to `total`, which may be of a higher precision."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total.add_(torch.mm(left, right))
+
+
+def chunked_cross_entropy(
+    hidden: Float[Tensor, "row dim"],
+    classifier: Float[Tensor, "vocab dim"],
+    targets: Int[Tensor, " row"],
+    weights: Float[Tensor, " row"],
+    *,
+    label_smoothing: float,
+    gradient_weights: Float[Tensor, " row"] | None = None,
+    precision: torch.dtype = torch.float32,
+) -> RowLosses:
+    """The weighted sum of the rows' label-smoothed losses, and without gradient each row's loss, log-likelihood and correctness.
+
+    The terms of Eq. 4 for all rows that share a classifier. `gradient_weights`, where given, replace `weights` in the gradient alone: the
+    scaling of appendix A. `precision` is that of the three matrix products; sums stay in the precision of `hidden`.
+    """
+    gradient_weights = weights if gradient_weights is None else gradient_weights
+    arguments = (hidden, classifier, targets, weights, gradient_weights, label_smoothing, precision)
+    return RowLosses(*_ChunkedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]

@@ -1,0 +1,85 @@
+"""What training tells: a progress bar on a terminal, plain lines in a log, metrics as JSON lines."""
+
+import json
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from anydepth.atomic import write_text
+from anydepth.model.run import Run
+
+
+class Reporter:
+    """Writes events to the terminal, to train.log and to metrics.jsonl. Only the main worker has one that speaks."""
+
+    def __init__(self, run: Run, *, is_main: bool) -> None:
+        self.run = run
+        self.is_main = is_main
+        self.console = Console(stderr=True, highlight=False)
+        self.bar: Progress | None = None
+        self.files: tuple[TextIO, TextIO] | None = None
+
+    def __enter__(self) -> "Reporter":
+        if self.is_main:
+            self.files = (self.run.log_file.open("a", encoding="utf-8"), self.run.metrics_file.open("a", encoding="utf-8"))
+            if self.console.is_terminal:
+                columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+                self.bar = Progress(*columns, console=self.console, transient=True)
+                self.bar.add_task("starting", total=1.0)
+                self.bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self.bar:
+            self.bar.stop()
+        for file in self.files or ():
+            file.close()
+
+    def say(self, text: str) -> None:
+        """One line for people."""
+        if self.files is None:
+            return
+        print(text, file=self.files[0], flush=True)
+        if self.bar:
+            self.bar.console.print(text, soft_wrap=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def progress(self, share: float, text: str) -> None:
+        """Moves the bar on a terminal, elsewhere says a line; the log has the line in any case."""
+        if self.bar and self.files:
+            self.bar.update(self.bar.task_ids[0], completed=share, description=text)
+            print(text, file=self.files[0], flush=True)
+        else:
+            self.say(text)
+
+    def measured(self, event: str, values: Mapping[str, Any]) -> None:
+        """One line for machines."""
+        if self.files is not None:
+            print(json.dumps({"event": event, **values}), file=self.files[1], flush=True)
+
+
+def forget_after(run: Run, update: int) -> None:
+    """Drops the metrics of updates that are about to be done again, and a line that a kill cut short."""
+    if not run.metrics_file.exists():
+        return
+    kept = []
+    for line in run.metrics_file.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n") and json.loads(line)["update"] <= update:
+            kept.append(line)
+    write_text(run.metrics_file, "".join(kept))
+
+
+def describe_time(seconds: float) -> str:
+    """1:02:03 or 4:05."""
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def describe_exits(values: list[float], *, digits: int = 2) -> str:
+    """The figures of all exits, lowest first, with slashes between."""
+    return " / ".join(f"{value:.{digits}f}" for value in values)

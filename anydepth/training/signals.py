@@ -1,0 +1,32 @@
+"""Stopping politely: a signal asks, the loop answers after the update at hand."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class StopRequest:
+    """Whether the user has asked for an end by Ctrl-C or SIGTERM. A second Ctrl-C stops at once."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """While inside, SIGINT and SIGTERM set `is_asked` instead of raising."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.is_asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.is_asked = True

@@ -1,0 +1,60 @@
+"""All that training needs to go on exactly where it was: weights, optimizer moments, counters, place in the data."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from anydepth.config import TrainingConfig
+from anydepth.errors import RunError
+from anydepth.model.checkpoint import fill_model, load_tensors, model_tensors, save_tensors
+from anydepth.text.batches import Position
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+@dataclass
+class Progress:
+    """How far training has come. Randomness needs no state: it is a function of seed, update and batch."""
+
+    update: int = 0
+    position: Position = field(default_factory=Position)
+    seconds: float = 0.0
+    best: float | None = None
+    best_update: int = 0
+    validations_since_best: int = 0
+
+
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Adam(0.9, 0.98) as in section 4.1; weight decay, where set, is decoupled."""
+    return torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay, fused=True)
+
+
+def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+    """Writes everything as one file, so that no kill can leave two halves of different moments."""
+    tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
+    for name, parameter in model.named_parameters():
+        tensors |= {f"{moment}.{name}": optimizer.state[parameter][moment] for moment in MOMENTS}
+    save_tensors(path, tensors, {"progress": json.dumps(asdict(progress))})
+
+
+def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    """Fills model and optimizer from `path` and returns how far the run had come."""
+    tensors, notes = load_tensors(path)
+    try:
+        values = json.loads(notes["progress"])
+        progress = Progress(**values | {"position": Position.from_json(values["position"])})
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{path} is no training state ({error}); train again") from error
+    fill_model(model, _part(tensors, "model"), path)
+    moments = {moment: _part(tensors, moment) for moment in MOMENTS}
+    for name, parameter in model.named_parameters():
+        state = {moment: moments[moment][name].to(parameter.device) for moment in MOMENTS}
+        optimizer.state[parameter] = {"step": torch.tensor(float(progress.update), device=parameter.device), **state}
+    return progress
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(f"{prefix}."): tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
