@@ -3,7 +3,7 @@
 import difflib
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,7 +17,7 @@ Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 Weighting = Literal["1", "n", "sqrt(n)", "1/sqrt(n)", "1/n"]
 
-WEIGHTINGS = {
+WEIGHTINGS: dict[str, Callable[[int], float]] = {
     "1": lambda n: 1.0,
     "n": lambda n: float(n),
     "sqrt(n)": lambda n: math.sqrt(n),

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,16 @@
 """What a policy is worth on a test set: quality, depth and speed, computed from what search recorded."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from anydepth.config import Config
 from anydepth.evaluation.bleu import Scores, score_texts
 from anydepth.exits.policies import FixedExit, Policy
 from anydepth.inference.translator import Translation, Translator
+from anydepth.model.transformer import Transformer
+from anydepth.text.prepare import PreparedData
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,17 @@ def average_exit(translations: Sequence[Translation]) -> float:
     """AE: the mean exit over the output tokens, `</s>` included (section 4.3)."""
     exits = [left for translation in translations for left in translation.exits]
     return sum(exits) / len(exits) if exits else 0.0
+
+
+def validation_scorer(data: PreparedData, config: Config) -> Callable[[Transformer], list[float]]:
+    """A function that gives a model's greedy BLEU at each exit on the first validation sentences, for use during training."""
+    sources, references = (lines[: config.validation.sentences] for lines in data.references("valid"))
+
+    def score(model: Transformer) -> list[float]:
+        translator = Translator(model, data.source_tokenizer, data.target_tokenizer, config.decoding)
+        return greedy_bleu_per_exit(translator, sources, references)
+
+    return score
 
 
 def greedy_bleu_per_exit(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> list[float]:

@@ -33,7 +33,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata = dict(file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118: a safetensors file is no dictionary
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, struct.error) as error:
         raise RunError(f"{path} is damaged or cut short ({error}); restore it from a copy or train again") from error
     expected = metadata.pop(CHECKSUM, None)
@@ -55,7 +55,8 @@ def fill_model(model: nn.Module, tensors: Mapping[str, Tensor], origin: Path) ->
     for name, parameter in parameters.items():
         if parameter.shape != tensors[name].shape:
             raise RunError(
-                f"{origin} does not fit its configuration: {name} is {tuple(tensors[name].shape)} in the file and {tuple(parameter.shape)} in the model"
+                f"{origin} does not fit its configuration: {name} is {tuple(tensors[name].shape)} in the file "
+                f"and {tuple(parameter.shape)} in the model"
             )
         parameter.copy_(tensors[name])
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -29,9 +30,7 @@ class Transformer(nn.Module):
         self.config = config
         encoder, decoder = config.encoder, config.decoder
         dropouts = {"dropout": config.dropout, "attention_dropout": config.attention_dropout}
-        self.encoder = nn.ModuleList(
-            EncoderBlock(encoder.dim, encoder.ffn_dim, config.heads, **dropouts) for _ in range(encoder.blocks)
-        )
+        self.encoder = nn.ModuleList(EncoderBlock(encoder.dim, encoder.ffn_dim, config.heads, **dropouts) for _ in range(encoder.blocks))
         self.decoder = nn.ModuleList(
             DecoderBlock(decoder.dim, decoder.ffn_dim, config.heads, memory_dim=encoder.dim, **dropouts) for _ in range(config.blocks)
         )
@@ -54,12 +53,17 @@ class Transformer(nn.Module):
         """The number of decoder blocks, N."""
         return self.config.blocks
 
+    @property
+    def _decoder_blocks(self) -> Sequence[DecoderBlock]:
+        return cast(Sequence[DecoderBlock], self.decoder)
+
     def classifier(self, n: int) -> Float[Tensor, "vocab dim"]:
         """The matrix W_n of the output classifier at exit n (Eq. 3)."""
         assert n in self.config.classifier_exits, f"exit {n} has no classifier"
         if self.config.classifiers == "tied":
             return self.target_embedding.weight
-        return self.classifiers[self.config.classifier_exits.index(n) if self.config.classifiers == "untied" else 0]
+        matrix: Tensor = self.classifiers[self.config.classifier_exits.index(n) if self.config.classifiers == "untied" else 0]
+        return matrix
 
     def encode(
         self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]
@@ -89,7 +93,7 @@ class Transformer(nn.Module):
         states = self._embed(self.target_embedding, target_inputs, start=0)
         mask = source_mask[:, None, None, :]
         every: list[Tensor] = []
-        for n, block in enumerate(self.decoder, 1):
+        for n, block in enumerate(self._decoder_blocks, 1):
             new = block.attend_self(states, *block.self_attention.keys_values(states), is_causal=True)
             new = block.attend_source(new, *block.source_attention.keys_values(memory), mask)
             new = block.transform(new)
@@ -122,7 +126,7 @@ class Transformer(nn.Module):
         states = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
         exits = planned.clone()
         running = torch.arange(len(tokens), device=tokens.device)
-        for n, block in enumerate(self.decoder, 1):
+        for n, block in enumerate(self._decoder_blocks, 1):
             cache.append(n, *block.self_attention.keys_values(states))
             if len(running) == 0:
                 continue
@@ -137,8 +141,7 @@ class Transformer(nn.Module):
         self, n: int, states: Float[Tensor, "chosen 1 dim"], cache: DecoderCache, rows: Int[Tensor, " chosen"]
     ) -> Float[Tensor, "chosen 1 dim"]:
         """Block n for some rows of a step. Rows of one sentence look at its source together, side by side as queries."""
-        block = self.decoder[n - 1]
-        assert isinstance(block, DecoderBlock)
+        block = self._decoder_blocks[n - 1]
         states = block.attend_self(states, *cache.past_of(n, rows), is_causal=False)
         sentences, place, counts = torch.unique_consecutive(cache.sentence_of_row[rows], return_inverse=True, return_counts=True)
         slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[place]

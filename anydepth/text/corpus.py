@@ -3,7 +3,7 @@
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -21,18 +21,23 @@ def open_lines(path: Path) -> Iterator[str]:
     path = Path(path)
     try:
         with _open_binary(path) as file:
-            for number, raw in enumerate(file, start=1):
-                if number == 1:
-                    raw = raw.removeprefix(BYTE_ORDER_MARK)
-                    if not raw:
-                        return
-                yield _decode_line(raw, path, number)
+            yield from decoded_lines(file, str(path))
     except FileNotFoundError as error:
         raise CorpusError(f"there is no file {path}; check the path") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CorpusError(f"{path} is truncated or not gzip ({error}); fetch or compress it again") from error
     except OSError as error:
         raise CorpusError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
+
+
+def decoded_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
+    """The lines of an open binary file or pipe, as `open_lines` gives them; `name` stands in error messages."""
+    for number, raw in enumerate(file, start=1):
+        if number == 1:
+            raw = raw.removeprefix(BYTE_ORDER_MARK)
+            if not raw:
+                return
+        yield _decode_line(raw, name, number)
 
 
 def side_path(prefix: str | Path, language: str) -> Path:
@@ -86,14 +91,14 @@ def _open_binary(path: Path) -> io.BufferedIOBase:
     return open(path, "rb")
 
 
-def _decode_line(raw: bytes, path: Path, number: int) -> str:
+def _decode_line(raw: bytes, name: str, number: int) -> str:
     if raw.endswith(b"\n"):
         raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CorpusError(
-            f"{path} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of the line); "
+            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of the line); "
             "convert the file to UTF-8, for instance with iconv"
         ) from error
 

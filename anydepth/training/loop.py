@@ -23,7 +23,7 @@ from anydepth.training.validation import validation_losses
 ScoreExits = Callable[[Transformer], list[float]]
 
 
-class Interrupted(AnydepthError):
+class Interrupted(AnydepthError):  # noqa: N818
     """The user stopped the run."""
 
     exit_code = 130
@@ -47,9 +47,9 @@ class Training:
         self.stop = StopRequest()
 
     def resume(self) -> None:
-        """Goes back to the last saved state; where there is none training starts from the beginning."""
-        if self.run.state_file.exists():
-            self.progress = load_state(self.run.state_file, self.model, self.optimizer)
+        """Goes back to the last saved state."""
+        self.progress = load_state(self.run.state_file, self.model, self.optimizer)
+        self.reported_seconds = self.progress.seconds
         if self.workers.is_main:
             forget_after(self.run, self.progress.update)
         self.reporter.say(f"going on after update {self.progress.update:,}")
@@ -85,9 +85,9 @@ class Training:
         has_lost_patience = config.patience is not None and progress.validations_since_best >= config.patience
         is_spent = budget_used(config, progress.update, seconds=progress.seconds) >= 1
         wishes = torch.tensor([float(has_lost_patience or is_spent), float(self.stop.is_asked)], device=self.workers.device)
-        is_over, is_asked = self.workers.sum(wishes).tolist()
-        self.stop.is_asked = is_asked > 0
-        return is_over > 0 or is_asked > 0
+        ended, asked = (bool(votes) for votes in self.workers.sum(wishes).tolist())
+        self.stop.is_asked = asked
+        return ended or asked
 
     def report(self, recent: list[UpdateSums], rate: float) -> None:
         """Tells the mean loss of the recent updates at each exit, the speed and the time left."""

@@ -75,7 +75,8 @@ class TrainingObjective(nn.Module):
     def decoding_loss(self, every: list[ExitRows]) -> tuple[Tensor, Tensor, Tensor]:
         """The weighted sum of the exits' losses (Eqs. 4 and 5); exits that share a classifier are scored together."""
         groups = [every] if self.model.config.classifiers != "untied" else [[rows] for rows in every]
-        total, likelihoods = every[0].hidden.new_zeros(()), []
+        total = every[0].hidden.new_zeros(())
+        likelihoods: list[Tensor] = []
         for group in groups:
             weights = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.weight) for rows in group])
             scales = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.gradient_scale) for rows in group])
@@ -89,7 +90,7 @@ class TrainingObjective(nn.Module):
                 precision=PRECISIONS[self.training_config.precision],
             )
             total = total + scored.total
-            likelihoods += scored.log_likelihoods.split([len(rows.hidden) for rows in group])
+            likelihoods += torch.split(scored.log_likelihoods, [len(rows.hidden) for rows in group])
         counts = torch.tensor([len(rows.hidden) for rows in every], device=total.device)
         return total, torch.stack([-part.sum() for part in likelihoods]), counts
 

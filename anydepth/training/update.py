@@ -25,9 +25,7 @@ class UpdateSums:
     rows: Tensor
 
     def __add__(self, other: "UpdateSums") -> "UpdateSums":
-        return UpdateSums(
-            self.tokens + other.tokens, self.loss + other.loss, self.likelihoods + other.likelihoods, self.rows + other.rows
-        )
+        return UpdateSums(self.tokens + other.tokens, self.loss + other.loss, self.likelihoods + other.likelihoods, self.rows + other.rows)
 
 
 def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers: Workers, *, seed: int, update: int) -> UpdateSums:

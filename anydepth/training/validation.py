@@ -23,7 +23,7 @@ def validation_losses(model: Transformer, pairs: TokenPairs, *, batch_tokens: in
         targets, real = batch.targets[batch.target_mask], real_positions(batch.target_mask)
         for place, n in enumerate(exits):
             hidden = states[n - 1].flatten(0, 1)[real]
-            for rows, answers in zip(hidden.split(ROWS), targets.split(ROWS), strict=True):
+            for rows, answers in zip(torch.split(hidden, ROWS), torch.split(targets, ROWS), strict=True):
                 totals[place] += F.cross_entropy(F.linear(rows, model.classifier(n)), answers, reduction="sum").item()
         tokens += batch.tokens
     return (totals / tokens).tolist()

@@ -1,0 +1,162 @@
+"""Text in, text out: the Translator, and translations with the exit of every token."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anydepth.config import DecodingConfig
+from anydepth.exits.policies import FixedExit, Policy, parse_policy
+from anydepth.inference.stream import arriving
+from anydepth.model.run import Run
+from anydepth.model.transformer import Transformer
+from anydepth.search.beam import Hypothesis, SearchSettings, search
+from anydepth.text.batches import batch_plan, make_source
+from anydepth.text.tokenizer import WORD_START, Tokenizer
+
+END_PIECE = "</s>"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translated line, with one piece, exit and log-probability for each output token, the end of the sentence included.
+
+    `was_truncated` tells that the source was longer than the model's limit, so that only its beginning was translated.
+    `alternatives` are the n best translations, this one first, if more than one was asked for.
+    """
+
+    text: str = ""
+    tokens: list[str] = field(default_factory=list)
+    exits: list[int] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    score: float = 0.0
+    was_truncated: bool = False
+    alternatives: list["Translation"] = field(default_factory=list)
+
+    @property
+    def line(self) -> str:
+        """The text without line breaks, so that it stays one line of output."""
+        return self.text.replace("\n", " ").replace("\r", " ")
+
+    def to_json(self) -> dict[str, Any]:
+        """The translation as a JSON object."""
+        return asdict(self)
+
+
+class Translator:
+    """Translates lines with a model, its two tokenizers and the decoding settings of its run."""
+
+    def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, config: DecodingConfig) -> None:
+        self.model = model
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.config = config
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Translator":
+        """The translator of the run at `folder`."""
+        run = Run(Path(folder))
+        model = run.load_model()
+        return cls(model, *run.tokenizers(), run.config.decoding)
+
+    def policy(self, text: str | None) -> Policy:
+        """The policy that `text` names, as in "fixed:3"; full depth without one."""
+        shape = self.model.config
+        return parse_policy(text or f"fixed:{shape.blocks}", exits=shape.classifier_exits, blocks=shape.blocks)
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        policy: Policy | None = None,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        best: int = 1,
+        batch_tokens: int | None = None,
+    ) -> list[Translation]:
+        """The translations in the order of `lines`; a line of nothing but spaces has an empty one.
+
+        Without a policy every token goes through every block. Other options that are not given come from the configuration.
+        Similar lengths are searched together, as many as fit: sentences * beam * longest source <= `batch_tokens`.
+        """
+        settings = self._settings(beam, length_penalty, best)
+        policy = policy or FixedExit(self.model.blocks, self.model.blocks)
+        encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
+        numbers = np.array([number for number, ids in enumerate(encoded) if ids], dtype=np.int64)
+        limit = self.model.config.max_length
+        lengths = np.array([min(len(encoded[number]), limit) + 1 for number in numbers], dtype=np.int64)
+        translations = [Translation()] * len(lines)
+        budget = (batch_tokens or self.config.batch_tokens) // settings.beam
+        for batch in batch_plan(lengths, numbers, max_tokens=budget):
+            found = self._search([encoded[number][:limit] for number in batch], policy, settings)
+            for number, hypotheses in zip(batch, found, strict=True):
+                translations[number] = self._translation(hypotheses, was_truncated=len(encoded[number]) > limit)
+        return translations
+
+    def translate_stream(
+        self,
+        lines: Iterable[str],
+        *,
+        policy: Policy | None = None,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        best: int = 1,
+        batch_tokens: int | None = None,
+        window: int = 1024,
+    ) -> Iterator[Translation]:
+        """The translations one after the other, as soon as they can be had; lines that wait are translated together.
+
+        `lines` is read ahead in a thread, by at most `window` lines. An error in reading comes after the lines before it.
+        """
+        for ready in arriving(lines, window=window):
+            yield from self.translate(ready, policy=policy, beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
+
+    def _settings(self, beam: int | None, length_penalty: float | None, best: int) -> SearchSettings:
+        return SearchSettings(
+            beam=self.config.beam if beam is None else beam,
+            length_penalty=self.config.length_penalty if length_penalty is None else length_penalty,
+            length_ratio=self.config.length_ratio,
+            length_offset=self.config.length_offset,
+            best=best,
+        )
+
+    def _search(self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings) -> list[list[Hypothesis]]:
+        source, mask = make_source(sequences)
+        device = self.model.target_embedding.weight.device
+        return search(self.model, source.to(device), mask.to(device), policy, settings)
+
+    def _translation(self, hypotheses: Sequence[Hypothesis], *, was_truncated: bool) -> Translation:
+        ranked = [
+            Translation(
+                text=self.target_tokenizer.decode(hypothesis.tokens),
+                tokens=self.target_tokenizer.pieces(hypothesis.tokens),
+                exits=hypothesis.exits,
+                scores=hypothesis.token_scores,
+                score=hypothesis.score,
+                was_truncated=was_truncated,
+            )
+            for hypothesis in hypotheses
+        ]
+        return replace(ranked[0], alternatives=ranked) if len(ranked) > 1 else ranked[0]
+
+
+def word_exits(pieces: Sequence[str], exits: Sequence[int]) -> list[tuple[str, list[int]]]:
+    """Each word with the exits of its pieces, for showing; the end of the sentence is a word of its own."""
+    words: list[tuple[bytes, list[int]]] = []
+    for piece, left in zip(pieces, exits, strict=True):
+        starts_word = piece.startswith(WORD_START) and bool(words) and words[-1][0] != b""
+        if not words or starts_word or piece == END_PIECE:
+            words.append((b"", []))
+        text, so_far = words[-1]
+        words[-1] = (text + _piece_bytes(piece), [*so_far, left])
+    return [(text.decode("utf-8", errors="replace"), so_far) for text, so_far in words]
+
+
+def _piece_bytes(piece: str) -> bytes:
+    """What a piece writes: <0xE2> is a byte, U+2581 a space, which a word does without."""
+    if byte := re.fullmatch(r"<0x([0-9A-F]{2})>", piece):
+        return bytes([int(byte[1], 16)])
+    return piece.replace(WORD_START, "").encode()

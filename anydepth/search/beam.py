@@ -1,0 +1,169 @@
+"""Beam search in small pieces; greedy search is a beam of 1."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from anydepth.errors import UsageError
+from anydepth.exits.policies import Policy
+from anydepth.model.cache import DecoderCache
+from anydepth.model.transformer import Transformer
+from anydepth.search.hypotheses import History, Hypothesis, Step
+from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
+
+__all__ = ["Hypothesis", "SearchSettings", "search"]
+
+NEVER_PRODUCED = [PAD, BOS, UNK]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How wide and how far to search; a hypothesis scores sum of log-probabilities / length ** length_penalty."""
+
+    beam: int = 5
+    length_penalty: float = 1.0
+    length_ratio: float = 1.5
+    length_offset: int = 20
+    best: int = 1
+
+    def __post_init__(self) -> None:
+        if self.beam < 1:
+            raise UsageError(f"beam = {self.beam} holds no hypothesis; set it to 1 or more")
+        if not 1 <= self.best <= self.beam:
+            raise UsageError(f"best = {self.best} must lie between 1 and beam = {self.beam}; lower best or widen the beam")
+
+    def limits(self, source_mask: Bool[Tensor, "sentence source"], *, max_length: int) -> Int[Tensor, " sentence"]:
+        """The most tokens that each output may have, EOS included; it depends on the length of its own source only."""
+        lengths = source_mask.sum(dim=1).tolist()
+        limits = [min(max_length, math.ceil(self.length_ratio * length) + self.length_offset) for length in lengths]
+        return torch.tensor(limits, dtype=torch.long, device=source_mask.device)
+
+
+@dataclass
+class Frontier:
+    """The sentences still searched. Their rows, `width` a sentence, stand together in the order of sentences."""
+
+    sentences: Int[Tensor, " sentence"]  # numbers within the batch given to search
+    limits: Int[Tensor, " sentence"]
+    planned: Int[Tensor, "sentence time"]
+    finished: Int[Tensor, " sentence"]  # how many hypotheses have
+    totals: Float[Tensor, "sentence width"]
+    tokens: Int[Tensor, " row"]  # the last token of each row
+    entries: Int[Tensor, " row"]  # where the last step of the history holds each row
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The best continuations of each sentence, best first."""
+
+    totals: Float[Tensor, "sentence candidate"]
+    rows: Int[Tensor, "sentence candidate"]  # the row that each one continues
+    tokens: Int[Tensor, "sentence candidate"]
+    token_scores: Float[Tensor, "sentence candidate"]
+
+
+def search(
+    model: Transformer,
+    source: Int[Tensor, "sentence source"],
+    source_mask: Bool[Tensor, "sentence source"],
+    policy: Policy,
+    settings: SearchSettings,
+) -> list[list[Hypothesis]]:
+    """The `settings.best` hypotheses of each sentence, best first.
+
+    A sentence is done when `beam` hypotheses have finished, or when its limit is reached: then those still running are added
+    as they are. Dropout is off meanwhile.
+    """
+    if len(source) == 0:
+        return []
+    history = History()
+    with torch.inference_mode(), _evaluating(model):
+        memory = model.encode(source, source_mask)
+        cache = DecoderCache.start(memory, source_mask)
+        limits = settings.limits(source_mask, max_length=model.config.max_length)
+        frontier = start_frontier(limits, policy.plan(source, source_mask, memory, limit=int(limits.max())))
+        while len(frontier.sentences):
+            planned = frontier.planned[:, cache.time].repeat_interleave(frontier.totals.shape[1])
+            hidden, exits = model.step(frontier.tokens, cache, planned, policy.revise)
+            log_probs = model.exit_logits(hidden, exits).log_softmax(dim=-1)
+            candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam)
+            frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam)
+        ranked = history.ranked(len(source), length_penalty=settings.length_penalty)
+    return [hypotheses[: settings.best] for hypotheses in ranked]
+
+
+def start_frontier(limits: Int[Tensor, " sentence"], planned: Int[Tensor, "sentence time"]) -> Frontier:
+    """One row with nothing but BOS for each sentence."""
+    numbers, zeros = torch.arange(len(limits), device=limits.device), torch.zeros_like(limits)
+    return Frontier(numbers, limits, planned, zeros, zeros[:, None].float(), torch.full_like(limits, BOS), zeros)
+
+
+def best_candidates(totals: Float[Tensor, "sentence width"], log_probs: Float[Tensor, "row vocab"], *, count: int) -> Candidates:
+    """The `count` best continuations of each sentence, or as many as there are; PAD, BOS and UNK never continue anything."""
+    sentences, width = totals.shape
+    vocab = log_probs.shape[1]
+    sums = totals.view(-1, 1) + log_probs  # (row, vocab)
+    sums[:, NEVER_PRODUCED] = -math.inf
+    count = min(count, width * (vocab - len(NEVER_PRODUCED)))
+    best, places = sums.view(sentences, width * vocab).topk(count)  # (sentence, candidate)
+    first_rows = torch.arange(0, sentences * width, width, device=totals.device)[:, None]
+    rows, tokens = first_rows + places // vocab, places % vocab
+    return Candidates(best, rows, tokens, log_probs[rows, tokens])
+
+
+def advance(
+    frontier: Frontier, candidates: Candidates, exits: Int[Tensor, " row"], cache: DecoderCache, history: History, *, beam: int
+) -> Frontier:
+    """The frontier one token later; `history` learns what was kept and what came to its end, `cache` takes the new order.
+
+    EOS finishes a hypothesis if it is among the `beam` best candidates. The best others live on, up to `beam` of them; no more
+    than one candidate of a row is EOS, so fewer live on only where the vocabulary is too small for more.
+    """
+    is_end = candidates.tokens == EOS
+    sentences, count = is_end.shape
+    rows, tokens = candidates.rows.flatten(), candidates.tokens.flatten()
+    history.steps.append(Step(frontier.entries[rows], tokens, exits[rows], candidates.token_scores.flatten()))
+
+    sentence, place = is_end[:, :beam].nonzero(as_tuple=True)
+    history.end(sentence * count + place, frontier.sentences[sentence])
+    finished = frontier.finished + is_end[:, :beam].sum(dim=1)
+
+    width = min(beam, count - frontier.totals.shape[1])
+    alive = is_end.byte().argsort(dim=1, stable=True)[:, :width]  # (sentence, width)
+    entries = torch.arange(0, sentences * count, count, device=alive.device)[:, None] + alive
+    is_full = finished >= beam
+    is_cut = ~is_full & (frontier.limits <= cache.time)
+    history.end(entries[is_cut].flatten(), frontier.sentences[is_cut].repeat_interleave(width))
+
+    kept = (~(is_full | is_cut)).nonzero()[:, 0]
+    living = entries[kept].flatten()
+    cache.choose_rows(rows[living])
+    if len(kept) < sentences:
+        cache.choose_sentences(kept)
+    return Frontier(
+        frontier.sentences[kept],
+        frontier.limits[kept],
+        frontier.planned[kept],
+        finished[kept],
+        candidates.totals.flatten()[living].view(len(kept), width),
+        tokens[living],
+        living,
+    )
+
+
+@contextmanager
+def _evaluating(model: Transformer) -> Iterator[None]:
+    """The model without dropout, and afterwards as it was."""
+    was_training = model.training
+    if was_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()

@@ -1,0 +1,78 @@
+"""Hypotheses, and the record of a search from which they are read back at its end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from anydepth.text.tokenizer import EOS
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output sentence with one exit and one log-probability a token; EOS is the last token unless the limit came first."""
+
+    tokens: list[int]
+    exits: list[int]
+    token_scores: list[float]
+    score: float
+    has_finished: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one time step kept: the token, exit and log-probability of each entry, and its parent among the entries before."""
+
+    parents: Int[Tensor, " entry"]
+    tokens: Int[Tensor, " entry"]
+    exits: Int[Tensor, " entry"]
+    token_scores: Float[Tensor, " entry"]
+
+
+@dataclass(frozen=True)
+class End:
+    """The entries of the step at `time` with which hypotheses of `sentences` came to their end."""
+
+    time: int
+    entries: Int[Tensor, " ended"]
+    sentences: Int[Tensor, " ended"]
+
+
+@dataclass
+class History:
+    """Every step of a search as pointers back to the step before, so that no prefix is ever copied."""
+
+    steps: list[Step] = field(default_factory=list)
+    ends: list[End] = field(default_factory=list)
+
+    def end(self, entries: Int[Tensor, " ended"], sentences: Int[Tensor, " ended"]) -> None:
+        """Marks entries of the last step as the ends of hypotheses."""
+        if len(entries):
+            self.ends.append(End(len(self.steps) - 1, entries, sentences))
+
+    def ranked(self, sentences: int, *, length_penalty: float) -> list[list[Hypothesis]]:
+        """The hypotheses of each sentence, highest score first; of equal ones that which ended first."""
+        lists: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        for sentence, tokens, exits, scores in self._sequences():
+            score = sum(scores) / len(scores) ** length_penalty
+            lists[sentence].append(Hypothesis(tokens, exits, scores, score, tokens[-1] == EOS))
+        return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in lists]
+
+    def _sequences(self) -> Sequence[tuple[int, list[int], list[int], list[float]]]:
+        """Sentence, tokens, exits and token scores of each hypothesis: one walk back in time for all together."""
+        if not self.ends:
+            return []
+        times = torch.cat([torch.full_like(end.entries, end.time) for end in self.ends])
+        entries = torch.cat([end.entries for end in self.ends])
+        tokens, exits = times.new_zeros(2, len(times), len(self.steps)).unbind()
+        scores = self.steps[0].token_scores.new_zeros(len(times), len(self.steps))
+        for t in reversed(range(len(self.steps))):
+            step, active = self.steps[t], (times >= t).nonzero()[:, 0]
+            current = entries[active]
+            tokens[active, t], exits[active, t], scores[active, t] = step.tokens[current], step.exits[current], step.token_scores[current]
+            entries[active] = step.parents[current]
+        sentences = torch.cat([end.sentences for end in self.ends]).tolist()
+        rows = zip(sentences, times.tolist(), tokens.tolist(), exits.tolist(), scores.tolist(), strict=True)
+        return [(sentence, row[: t + 1], left[: t + 1], scored[: t + 1]) for sentence, t, row, left, scored in rows]

@@ -1,0 +1,63 @@
+"""From a command to a run that trains: new, or gone on with."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from anydepth.config import Config, load_config, save_config, with_changes
+from anydepth.errors import ConfigError, RunError
+from anydepth.model.run import Run, create_run
+from anydepth.text.prepare import PreparedData
+from anydepth.training.distributed import workers
+from anydepth.training.loop import ScoreExits, Training
+from anydepth.training.reporting import Reporter
+
+MakeScorer = Callable[[PreparedData, Config], ScoreExits]
+# A resumed run may go on for longer or report more often, but what it computes stays what it was.
+CHANGEABLE = ("updates", "minutes", "patience", "log_every", "save_every", "final", "average")
+
+
+def new_run(folder: Path, config_file: Path, data_folder: Path, changes: list[str], *, overwrite: bool) -> Run:
+    """A fresh run directory for the settings in `config_file` with `changes`."""
+    config = load_config(config_file, changes)
+    return create_run(folder, config, PreparedData.open(data_folder), overwrite=overwrite)
+
+
+def resumed_run(folder: Path, changes: list[str]) -> Run:
+    """The run at `folder`, with `changes` to its budget written to its settings."""
+    run = Run(Path(folder))
+    config = run.config
+    for change in changes:
+        if change.partition("=")[0].strip() not in {f"training.{key}" for key in CHANGEABLE}:
+            raise ConfigError(
+                f"--set {change}: a resumed run keeps its settings, except {', '.join(CHANGEABLE)} of training; "
+                "start a new run for other changes"
+            )
+    if changes:
+        save_config(with_changes(config, changes), run.config_file)
+    return run
+
+
+def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer) -> None:
+    """Trains the run that `make_run` leaves at `folder`, from its last saved state where it has one; every worker calls this."""
+    with workers() as group:
+        if group.is_main:
+            make_run()
+        group.wait()
+        run = Run(Path(folder))
+        data = training_data(run)
+        with Reporter(run, is_main=group.is_main) as reporter:
+            training = Training(run, data, group, reporter, make_scorer(data, run.config))
+            if run.state_file.exists():
+                training.resume()
+            training.go()
+
+
+def training_data(run: Run) -> PreparedData:
+    """The prepared data of the run, which must still be what it was made with."""
+    note = run.data_note()
+    data = PreparedData.open(Path(note["folder"]))
+    if data.fingerprint != note["fingerprint"]:
+        raise RunError(
+            f"{note['folder']} is not the data that {run.folder} was made with (its fingerprint differs); prepare that data again"
+        )
+    return data
