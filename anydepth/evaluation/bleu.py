@@ -30,8 +30,8 @@ class Scores:
 def score_texts(translations: Sequence[str], references: Sequence[str]) -> Scores:
     """The scores of `translations`, one for each reference.
 
-    Tokenized BLEU splits at spaces alone, so on a corpus of Moses tokens such as IWSLT'14 it is the tokenized BLEU of the paper; on raw text
-    a punctuation mark belongs to its word.
+    Tokenized BLEU splits at spaces alone: on Moses tokens, as IWSLT'14 has them, it is the tokenized BLEU of the paper; on raw
+    text a punctuation mark belongs to its word.
     """
     assert len(translations) == len(references)
     return Scores(

@@ -26,8 +26,9 @@ def evaluation_table(evaluation: Evaluation) -> str:
         f"BLEU       {first.scores.bleu.signature}",
         f"tokenized  {first.scores.tokenized_bleu.signature}",
         f"chrF       {first.scores.chrf.signature}",
-        f"recipe     run {recipe.run} | weights {recipe.weights} | test {recipe.test} ({recipe.languages}, {first.sentences:,} sentences) | "
-        f"beam {first.beam} | length penalty {first.length_penalty:g} | anydepth {recipe.anydepth} | torch {recipe.torch}, {recipe.threads} threads",
+        f"recipe     run {recipe.run} | weights {recipe.weights} | test {recipe.test} ({recipe.languages}, {first.sentences:,} sentences)"
+        f" | beam {first.beam} | length penalty {first.length_penalty:g}"
+        f" | anydepth {recipe.anydepth} | torch {recipe.torch}, {recipe.threads} threads",
     ]
     return "\n".join([*aligned_table([head, *rows]), *notes])
 
