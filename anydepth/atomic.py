@@ -20,6 +20,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
+        temporary.chmod(0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
@@ -39,3 +40,10 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Writes `data` to `path`, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def _umask() -> int:
+    """The process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,7 +1,6 @@
 """The command line: one function a verb. Data goes to stdout, talk to stderr; torch is imported inside the verbs."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,12 @@ import typer
 
 from anydepth import __version__
 from anydepth.errors import AnydepthError, UsageError
+
+
+def examples(*commands: str) -> str:
+    """The last lines of a help text; the control character keeps the commands from being wrapped."""
+    return "\n".join(["\b", f"Example{'s' * (len(commands) > 1)}:", *(f"  {command}" for command in commands)])
+
 
 app = typer.Typer(
     help="Translation models that think only as deep as each word needs.",
@@ -35,7 +40,7 @@ def anydepth(version: Annotated[bool, typer.Option("--version", help="Print the 
         raise typer.Exit
 
 
-@app.command(epilog="Example: anydepth corpus --to corpus")
+@app.command(epilog=examples("anydepth corpus --to corpus"))
 def corpus(
     to: Annotated[Path, typer.Option(help="Folder for {train,valid,test}.{de,en}.")],
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes other sentences.")] = 1,
@@ -48,7 +53,9 @@ def corpus(
 
 
 @app.command(
-    epilog="Example: anydepth prepare --source-lang de --target-lang en --train corpus/train --valid corpus/valid --vocab-size 2000 --to data"
+    epilog=examples(
+        "anydepth prepare --source-lang de --target-lang en --train corpus/train --valid corpus/valid --vocab-size 999 --to data"
+    )
 )
 def prepare(
     source_lang: Annotated[str, typer.Option(help="Ending of the source files, as in de.")],
@@ -74,8 +81,11 @@ def prepare(
 
 
 @app.command(
-    epilog="Examples: anydepth train configs/demo.toml --data data --to runs/first --minutes 3; anydepth train --resume --to runs/first; "
-    "torchrun --nproc-per-node 2 -m anydepth train configs/demo.toml --data data --to runs/two"
+    epilog=examples(
+        "anydepth train configs/demo.toml --data data --to runs/first --minutes 3",
+        "anydepth train --resume --to runs/first",
+        "torchrun --nproc-per-node 2 -m anydepth train configs/demo.toml --data data --to runs/two",
+    )
 )
 def train(
     to: Annotated[Path, typer.Option(metavar="RUN", help="Folder for the run.")],
@@ -101,7 +111,7 @@ def train(
         train_run(to, lambda: new_run(to, config, data, wishes, overwrite=overwrite), validation_scorer)
 
 
-@app.command(epilog="Example: echo 'Anna kommt um halb drei in Berlin an.' | anydepth translate runs/demo/model --policy fixed:3")
+@app.command(epilog=examples("echo 'Anna kommt um halb drei in Berlin an.' | anydepth translate runs/demo/model --policy fixed:3"))
 def translate(
     run: RunFolder,
     source: Annotated[str, typer.Argument(metavar="[FILE]", help="Text to translate, a line a sentence; - is standard input.")] = "-",
@@ -132,7 +142,7 @@ def translate(
         print(json.dumps(translation.to_json(), ensure_ascii=False) if as_json else translation.line, flush=True)
 
 
-@app.command(epilog="Example: anydepth evaluate runs/demo/model --test runs/demo/corpus/test --policy fixed:1 --policy fixed:6")
+@app.command(epilog=examples("anydepth evaluate runs/demo/model --test runs/demo/corpus/test --policy fixed:1 --policy fixed:6"))
 def evaluate(
     run: RunFolder,
     test: Annotated[str, typer.Option(metavar="PREFIX", help="PREFIX.de and PREFIX.en, plain or .gz.")],
@@ -153,7 +163,7 @@ def evaluate(
     print(evaluation_json(evaluation) if as_json else evaluation_table(evaluation))
 
 
-@app.command(epilog="Example: anydepth demo --to runs/demo")
+@app.command(epilog=examples("anydepth demo --to runs/demo"))
 def demo(
     to: Annotated[Path, typer.Option(help="Folder for the corpus, the data and the run.")] = Path("runs/demo"),
     config: Annotated[Path | None, typer.Option(help="Settings of the model. Default: configs/demo.toml.")] = None,
@@ -165,18 +175,15 @@ def demo(
 
 
 def main() -> None:
-    """Runs the command; what a user can cause ends in one sentence and exit code 1 or 2, never in a traceback."""
+    """Runs the command; what a user can cause ends in one sentence and exit code 1 or 2, never in a traceback.
+
+    Typer itself ends quietly on Ctrl-C (exit code 130) and when nobody reads the output any more (1).
+    """
     try:
         app()
     except AnydepthError as error:
         say(f"error: {error}")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        say("interrupted")
-        sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody listens any more: end quietly
-        sys.exit(1)
     except OSError as error:
         say(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         sys.exit(1)

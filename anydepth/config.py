@@ -5,7 +5,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -61,7 +61,7 @@ class ModelConfig(Section):
     max_length: Positive = 256
 
     @model_validator(mode="after")
-    def sizes_fit(self) -> Self:
+    def sizes_fit(self) -> "ModelConfig":
         for side, dim in (("encoder", self.encoder.dim), ("decoder", self.decoder.dim)):
             if dim % self.heads:
                 below, above = dim - dim % self.heads, dim - dim % self.heads + self.heads
@@ -131,7 +131,7 @@ class Config(Section):
     decoding: DecodingConfig = DecodingConfig()
 
     @model_validator(mode="after")
-    def parts_fit(self) -> Self:
+    def parts_fit(self) -> "Config":
         weights, blocks = self.training.exit_weights, len(self.model.classifier_exits)
         if isinstance(weights, list) and len(weights) != blocks:
             raise ValueError(f"training.exit_weights has {len(weights)} numbers but the model has {blocks} exits; give one for each exit")
@@ -199,7 +199,10 @@ def _apply_change(values: dict[str, Any], change: str) -> None:
     *sections, key = name.strip().split(".")
     place: Any = values
     for section in sections:
-        place[section] = dict(place.get(section, {}))
+        inner = place.get(section, {})
+        if not isinstance(inner, Mapping):
+            raise ConfigError(f"--set {change}: {section} is a setting, not a section; give it a value of its own")
+        place[section] = dict(inner)
         place = place[section]
     place[key] = _parse_value(text.strip())
 

@@ -9,6 +9,7 @@ import torch
 
 from anydepth import __version__
 from anydepth.atomic import write_text
+from anydepth.errors import UsageError
 from anydepth.evaluation.measure import Measurement, measure
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
@@ -53,6 +54,8 @@ def evaluate_run(
 
     `output`, where given, gets the translations of the last policy.
     """
+    if output is not None and not output.parent.is_dir():
+        raise UsageError(f"there is no folder {output.parent} for --output {output.name}; make it first")
     translator, run = Translator.load(folder), Run(folder)
     note = run.data_note()
     chosen = [translator.policy(name) for name in policy_names(policies, translator)]

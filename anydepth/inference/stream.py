@@ -1,6 +1,7 @@
 """Lines as they arrive: one by one when they come slowly, many together when they come fast."""
 
 import queue
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,8 +26,9 @@ def arriving(lines: Iterable[str], *, window: int) -> Iterator[list[str]]:
         raise UsageError(f"window = {window} holds no line; set it to 1 or more")
     waiting: queue.Queue[str | Ending] = queue.Queue(maxsize=window)
     is_closed = threading.Event()
-    # A thread that waits for a terminal cannot be woken, so it must not keep the program from ending.
-    threading.Thread(target=_read, args=(lines, waiting, is_closed), daemon=True).start()
+    # A thread that waits for a terminal cannot be woken, so it must not keep the program from ending. And at its end Python closes
+    # sys.stdin unless somebody holds it, and aborts if a thread is reading from it: so the thread holds it.
+    threading.Thread(target=_read, args=(lines, waiting, is_closed, sys.stdin), daemon=True).start()
     try:
         while True:
             ready, ending = _take(waiting, window)
@@ -41,7 +43,7 @@ def arriving(lines: Iterable[str], *, window: int) -> Iterator[list[str]]:
         _drain(waiting)  # a reader that waits for room finds it and sees that it is over
 
 
-def _read(lines: Iterable[str], waiting: "queue.Queue[str | Ending]", is_closed: threading.Event) -> None:
+def _read(lines: Iterable[str], waiting: "queue.Queue[str | Ending]", is_closed: threading.Event, held: object) -> None:
     try:
         for line in lines:
             waiting.put(line)

@@ -90,7 +90,7 @@ class DecoderCache:
             return
         self.sentence_of_row = self.sentence_of_row[rows]
         for past in self.past.values():
-            past.keys, past.values = self._moved(past.keys, rows), self._moved(past.values, rows)
+            past.keys, past.values = past.keys.index_select(0, rows), past.values.index_select(0, rows)
 
     def choose_sentences(self, sentences: Int[Tensor, " chosen"]) -> None:
         """Keeps `sentences` (ascending) and their rows; the others are finished."""
@@ -101,9 +101,3 @@ class DecoderCache:
         for source in self.source.values():
             source.keys, source.values = source.keys[sentences], source.values[sentences]
             source.is_ready = source.is_ready[sentences]
-
-    def _moved(self, states: Tensor, rows: Tensor) -> Tensor:
-        """`states` in the order of `rows`; positions that hold nothing yet are not copied."""
-        moved = states.new_empty(len(rows), *states.shape[1:])
-        moved[:, :, : self.time] = states[rows, :, : self.time]
-        return moved

@@ -21,7 +21,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
-        dropped = round(self.rate * STEPS)
+        dropped = min(round(self.rate * STEPS), STEPS - 1)
         bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
         kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - STEPS // 2
         return x * (kept * (STEPS / (STEPS - dropped)))

@@ -1,5 +1,6 @@
 """The Transformer that can stop after any decoder block (section 2 of the paper)."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -16,6 +17,7 @@ from anydepth.model.cache import DecoderCache
 from anydepth.model.dropout import Dropout
 from anydepth.model.gradients import scale_gradient
 
+POSITIONS = 512  # position tables grow in steps of this many
 Revise = Callable[[int, Tensor, Tensor], Tensor]
 
 
@@ -54,8 +56,8 @@ class Transformer(nn.Module):
         return self.config.blocks
 
     @property
-    def _decoder_blocks(self) -> Sequence[DecoderBlock]:
-        return cast(Sequence[DecoderBlock], self.decoder)
+    def _decoder_blocks(self) -> list[DecoderBlock]:
+        return cast(list[DecoderBlock], list(self.decoder))
 
     def classifier(self, n: int) -> Float[Tensor, "vocab dim"]:
         """The matrix W_n of the output classifier at exit n (Eq. 3)."""
@@ -105,7 +107,7 @@ class Transformer(nn.Module):
 
     def exit_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
         """The scores of all words for states that left at `exits`, each from its own exit's classifier (Eq. 3)."""
-        distinct = torch.unique(exits).tolist()
+        distinct = torch.unique(exits).tolist() if self.config.classifiers == "untied" else [self.config.classifier_exits[-1]]
         if len(distinct) == 1:
             return F.linear(hidden, self.classifier(distinct[0]))
         logits = hidden.new_empty(len(hidden), self.target_embedding.num_embeddings)
@@ -143,6 +145,9 @@ class Transformer(nn.Module):
         """Block n for some rows of a step. Rows of one sentence look at its source together, side by side as queries."""
         block = self._decoder_blocks[n - 1]
         states = block.attend_self(states, *cache.past_of(n, rows), is_causal=False)
+        if len(rows) == len(cache.memory) == len(cache.sentence_of_row):  # one row for each sentence, all of them running
+            keys, values = cache.source_of(n, block.source_attention, rows)
+            return block.transform(block.attend_source(states, keys, values, cache.source_mask[:, None, None, :]))
         sentences, place, counts = torch.unique_consecutive(cache.sentence_of_row[rows], return_inverse=True, return_counts=True)
         slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[place]
         grid = states.new_zeros(len(sentences), int(counts.max()), states.shape[-1])
@@ -154,17 +159,24 @@ class Transformer(nn.Module):
 
     def _embed(self, embedding: nn.Embedding, tokens: Int[Tensor, "batch time"], *, start: int) -> Float[Tensor, "batch time dim"]:
         """Embeddings times sqrt(dim) plus the sinusoids of the positions from `start` on."""
-        dim = embedding.embedding_dim
-        positions = sinusoids(start, start + tokens.shape[1], dim).to(tokens.device)
+        dim, stop = embedding.embedding_dim, start + tokens.shape[1]
+        positions = _sinusoid_table(-(-stop // POSITIONS) * POSITIONS, dim)[start:stop].to(tokens.device)
         embedded: Tensor = self.dropout(embedding(tokens) * math.sqrt(dim) + positions)
         return embedded
 
 
-def sinusoids(start: int, stop: int, dim: int) -> Float[Tensor, "time dim"]:
-    """The sinusoidal position vectors of positions start..stop-1: sines in the first half, cosines in the second."""
+def sinusoids(stop: int, dim: int) -> Float[Tensor, "time dim"]:
+    """The sinusoidal position vectors of positions 0..stop-1: sines in the first half, cosines in the second."""
     rates = torch.exp(torch.arange(dim // 2) * (-math.log(10_000.0) / max(dim // 2 - 1, 1)))
-    angles = torch.arange(start, stop)[:, None] * rates  # (time, dim / 2)
+    angles = torch.arange(stop)[:, None] * rates  # (time, dim / 2)
     return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+@functools.lru_cache(maxsize=8)
+def _sinusoid_table(stop: int, dim: int) -> Tensor:
+    """`sinusoids`, kept; made outside inference mode because training may be the next to use it."""
+    with torch.inference_mode(False):
+        return sinusoids(stop, dim)
 
 
 def _embedding(words: int, dim: int) -> nn.Embedding:

@@ -19,7 +19,7 @@ from anydepth.text.demo_german import RELATIVE, GermanVerb, cell
 from anydepth.text.demo_phrases import PRONOUNS, Phrase, chance, pick, pronoun_for
 from anydepth.text.demo_scenes import act, choose_person, somebody_known, state
 from anydepth.text.demo_sentences import WHO, Pair, main_pair
-from anydepth.text.demo_verbs import GOING, TURNS, Frame, frames_about, frames_among, frames_for, frames_with_object
+from anydepth.text.demo_verbs import GOING, PURPOSES, TURNS, Frame, frames_about, frames_among, frames_for, frames_with_object
 
 WISHES = (
     (GermanVerb("versuchen"), EnglishVerb("try")),
@@ -36,7 +36,8 @@ BELIEFS = (
     (GermanVerb("hoffen"), EnglishVerb("hope")),
     (GermanVerb("hören"), EnglishVerb("hear", "heard", "heard")),
 )
-JUDGEMENTS = (("wichtig", "important"), ("schwierig", "difficult"), ("schön", "nice"), ("gefährlich", "dangerous"), ("langweilig", "boring"))
+JUDGEMENTS = (("wichtig", "important"), ("schwierig", "difficult"), ("schön", "nice"), ("gefährlich", "dangerous"),
+              ("langweilig", "boring"))
 LOOSE_SPHERES = ("past", "past", "now", "modal", "future")
 
 
@@ -53,14 +54,14 @@ def reason(random: Random) -> Pair:
     word, english = pick(random, (("weil", "because"), ("obwohl", "although")))
     subject, same = somebody_and_pronoun(random)
     first = act(random, subject=subject, sphere=pick(random, LOOSE_SPHERES), negation_share=0.2 if word == "weil" else 0.0)
-    is_past = "past" in (first.english_tense, first.german_tense) or first.german_tense == "preterite"
+    is_past = first.english_tense == "past"
     roll = random.random()
     if roll < 0.45:
         second = state(random, same, tense="preterite" if is_past and same.person != 2 else "present")
     elif roll < 0.75:
         second = act(random, subject=same, sphere="past modal" if is_past else "modal")
     else:
-        second = act(random, subject=choose_person(random), sphere="past")
+        second = act(random, subject=choose_person(random), sphere="past", negation_share=0.0)
     german, lead = main_pair(random, first)
     return f"{german}, {german_final(second, opener=word)}", f"{lead} {english_main(second, opener=english)}"
 
@@ -154,18 +155,21 @@ def wish(random: Random) -> Pair:
     is_past = chance(random, 0.6)
     lead = Clause(subject, bare_frame(pick(random, WISHES)), (), "perfect" if is_past else "present", "past" if is_past else "present")
     clause = infinitive_act(random, subject)
+    clause = replace(clause, time=None) if is_past else clause
     return f"{german_main(lead)}, {german_infinitive(clause)}", f"{english_main(lead)} {english_infinitive(clause)}"
 
 
 def purpose(random: Random) -> Pair:
     """A going somewhere with um ... zu or ohne ... zu."""
     subject = somebody_known(random)
-    clause = replace(infinitive_act(random, subject), time=None)
     lead = act(random, subject=subject, sphere=pick(random, ("past", "modal", "now", "future")), negation_share=0.0,
                frame=pick(random, frames_among(GOING)))
     german, english = main_pair(random, lead)
     if chance(random, 0.35):
+        clause = replace(infinitive_act(random, subject), time=None)
         return f"{german}, {german_infinitive(clause, opener='ohne')}", f"{english} {english_gerund(clause, opener='without')}"
+    aim = act(random, subject=subject, sphere="modal", negation_share=0.0, frame=pick(random, frames_among(PURPOSES)))
+    clause = replace(aim, modal=None, time=None)
     return f"{german}, {german_infinitive(clause, opener='um')}", f"{english} {english_infinitive(clause, opener='in order to')}"
 
 
@@ -203,12 +207,15 @@ def relative_object(random: Random) -> Pair:
     """A last object with a relative clause in which it is itself an object: das Buch, das Anna gekauft hat."""
     while True:
         frame = pick(random, frames_with_object("ds"))
-        outer = act(random, sphere=pick(random, ("past", "now", "modal")) if frame.aspect == "d" else "now", frame=frame, negation_share=0.05)
+        sphere = pick(random, ("past", "now", "modal")) if frame.aspect == "d" else "now"
+        outer = act(random, sphere=sphere, frame=frame, negation_share=0.05)
         last = outer.pieces[-1]
         options = [other for other in frames_about(frame.complements[-1].kinds) if other.german.infinitive != frame.german.infinitive]
-        if options and last.phrase is not None and is_restrictable(last.phrase) and not any(piece.english_preposition for piece in outer.pieces[:-1]):
+        is_last_in_english = not any(piece.english_preposition for piece in outer.pieces[:-1])
+        if options and is_last_in_english and last.phrase is not None and is_restrictable(last.phrase):
             break
-    inner = act(random, subject=choose_person(random), sphere=pick(random, ("past", "now")), negation_share=0.0, frame=pick(random, options))
+    sphere = pick(random, ("past", "now"))
+    inner = act(random, subject=choose_person(random), sphere=sphere, negation_share=0.0, frame=pick(random, options))
     complement = inner.frame.complements[-1]
     gap = next(piece for piece in inner.pieces if (piece.case, piece.preposition) == (complement.case, complement.preposition))
     pronoun = f"{gap.preposition} {cell(RELATIVE, gap.case, last.phrase.column)}".strip()

@@ -1,5 +1,6 @@
 """The built-in German-English corpus: generated from a grammar and a lexicon, the same for the same seed everywhere."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -20,14 +21,19 @@ def finished(sentence: str) -> str:
     return body[0].upper() + body[1:] + mark
 
 
-def draw_pair(random: Random) -> tuple[str, str]:
-    """One German sentence and its translation, of any length."""
+def choose_maker(random: Random) -> Callable[[Random], tuple[str, str]]:
+    """The function for a kind of sentence, as often as its weight says."""
     roll = random.random() * sum(weight for weight, _ in SENTENCES)
-    for weight, sentence in SENTENCES:
+    for weight, maker in SENTENCES:
         roll -= weight
         if roll < 0:
-            break
-    german, english = sentence(random)
+            return maker
+    return SENTENCES[-1][1]
+
+
+def draw_pair(random: Random) -> tuple[str, str]:
+    """One German sentence and its translation, of any length."""
+    german, english = choose_maker(random)(random)
     return finished(german), finished(english)
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from random import Random
 
 from anydepth.text.demo_clauses import Adverbial, Clause, Piece, english_main, german_final, german_main
-from anydepth.text.demo_english import EnglishVerb
+from anydepth.text.demo_english import EnglishVerb, form_of_be
 from anydepth.text.demo_entries import adjectives_for, cities, nouns_of, places_of
 from anydepth.text.demo_german import GermanVerb, with_preposition
 from anydepth.text.demo_numbers import english_number, english_year, german_number, german_year
@@ -27,10 +27,12 @@ from anydepth.text.demo_verbs import COPULA, Frame, frames_for_things, frames_wi
 
 Pair = tuple[str, str]
 
+QUALIFIED = ("building", "room", "area", "worn", "food", "text+watched", "event", "vehicle", "machine+opened", "idea", "animal", "stranger",
+             "furniture+soft", "washed")
 PERSONAL = ("müde", "krank", "traurig", "glücklich", "hungrig")
 WITHOUT_DEGREE = ("kaputt", "leer", "rot", "blau", "grün", "schwarz", "weiß", "neu", "wunderbar")
-WITH_EXCESS = ("alt", "jung", "groß", "klein", "teuer", "lang", "kurz", "schwer", "schwierig", "dunkel", "warm", "kalt", "süß", "langweilig",
-               "gefährlich", "streng", "schmutzig")
+WITH_EXCESS = ("alt", "jung", "groß", "klein", "teuer", "lang", "kurz", "schwer", "schwierig", "dunkel", "warm", "kalt", "süß",
+               "langweilig", "gefährlich", "streng", "schmutzig")
 
 
 def number_up_to(random: Random, limit: int) -> tuple[str, str]:
@@ -45,18 +47,18 @@ def present_or_past(random: Random) -> tuple[str, str]:
     return ("preterite", "past") if chance(random, 0.35) else ("present", "present")
 
 
-def described(random: Random, kinds: str) -> Phrase:
+def described(random: Random, kinds: str, *, adjective_share: float = 0.3) -> Phrase:
     """A thing with the definite article, dieser or a possessive."""
     noun = choose_noun(random, kinds)
-    article = pick(random, ("the", "the", "this", "own"))
+    article = pick(random, ("the", "this") if "building" in noun.kinds else ("the", "the", "this", "own"))
     owner = pick(random, ("I", "you", "we")) if article == "own" else ""
-    return article_phrase(noun, choose_adjective(random, noun), article, owner=owner)
+    return article_phrase(noun, choose_adjective(random, noun, probability=adjective_share), article, owner=owner)
 
 
 def price(random: Random) -> Pair:
     """What something costs: die Lampe kostet siebenundvierzig Euro."""
     kinds, limit = pick(random, (("furniture+device+drive", 999), ("worn+stood", 99), ("carry", 99), ("gift", 200)))
-    thing = described(random, kinds)
+    thing = described(random, kinds, adjective_share=0.0)
     german, english = number_up_to(random, limit)
     tense, english_tense = present_or_past(random)
     frame = Frame(GermanVerb("kosten"), EnglishVerb("cost", "cost", "cost"), "s", "gift", ())
@@ -75,13 +77,23 @@ def said_by_somebody(random: Random, clause: Clause) -> Pair:
             f"{speaker.english} {english} {english_main(clause, opener='that')}")
 
 
+def grown_up(random: Random) -> Phrase:
+    """One person whose age or year of birth can be told: a name, a relative, somebody with a profession."""
+    if chance(random, 0.4):
+        return name_phrase(random)
+    if chance(random, 0.3):
+        return article_phrase(choose_simple(random, "kin"), None, "own", owner=pick(random, ("I", "you", "we")))
+    noun = choose_noun(random, "stranger+chief")
+    while noun.gender == "n" or noun.german == "Junge":
+        noun = choose_noun(random, "stranger+chief")
+    return article_phrase(noun, None, "this" if chance(random, 0.3) else "the")
+
+
 def age(random: Random) -> Pair:
     """How old somebody is: mein Onkel ist siebenundvierzig Jahre alt."""
     german, english = number_up_to(random, 99)
     tense, english_tense = present_or_past(random)
-    subject = choose_person(random)
-    while subject.is_plural:
-        subject = choose_person(random)
+    subject = grown_up(random)
     clause = Clause(subject, COPULA, (), tense, english_tense, predicate=Adverbial(f"{german} Jahre alt", f"{english} years old"))
     return said_by_somebody(random, clause)
 
@@ -118,9 +130,7 @@ def birth(random: Random) -> Pair:
     """When and where somebody was born, with the year in words."""
     year = 1910 + int(random.random() * 90)
     city, english_city = pick(random, cities())
-    subject = choose_person(random)
-    while subject.is_plural:
-        subject = choose_person(random)
+    subject = grown_up(random)
     german, english = f"im Jahr {german_year(year)}", f"in {english_year(year)}"
     if chance(random, 0.5):
         return f"{german} wurde {subject.case('nom')} in {city} geboren", f"{english} {subject.english} was born in {english_city}"
@@ -141,19 +151,20 @@ def departure(random: Random) -> Pair:
         return f"{subject} {verb} {clock.german} {prefix}?", f"{english_subject} {english} {clock.english}?"
     if chance(random, 0.4):
         doer = somebody_known(random)
-        lead = Clause(doer, Frame(GermanVerb("wissen"), EnglishVerb("know"), "s", "person", ()), negation="nicht" if chance(random, 0.4) else "")
+        knowing = Frame(GermanVerb("wissen"), EnglishVerb("know"), "s", "person", ())
+        lead = Clause(doer, knowing, negation="nicht" if chance(random, 0.4) else "")
         return (f"{german_main(lead)}, dass {subject} {clock.german} {prefix}{verb}",
                 f"{english_main(lead)} that {english_subject} {english} {clock.english}")
     return f"{subject} {verb} {clock.german} {prefix}", f"{english_subject} {english} {clock.english}"
 
 
 def distance(random: Random) -> Pair:
-    """How far two cities are apart."""
-    first, second = pick(random, cities()), pick(random, cities())
-    while first == second:
-        second = pick(random, cities())
+    """How far a place is from a city: das Schloss ist siebzig Kilometer von Wien entfernt."""
+    place, (city, english_city) = pick(random, places_of("sight+area")), pick(random, cities())
+    subject = article_phrase(place.noun, choose_adjective(random, place.noun), pick(random, ("the", "this")))
     german, english = number_up_to(random, 999)
-    return (f"{first[0]} ist {german} Kilometer von {second[0]} entfernt", f"{first[1]} is {english} kilometres away from {second[1]}")
+    predicate = Adverbial(f"{german} Kilometer von {city} entfernt", f"{english} kilometres away from {english_city}")
+    return said_by_somebody(random, Clause(subject, COPULA, predicate=predicate))
 
 
 def taste(random: Random) -> Pair:
@@ -174,7 +185,7 @@ def taste(random: Random) -> Pair:
 
 def comparison(random: Random) -> Pair:
     """Two things compared: das Haus ist größer als der Turm, das Hotel ist so alt wie die Kirche."""
-    kinds = pick(random, ("stranger", "building", "worn", "animal", "vehicle", "text", "furniture"))
+    kinds = pick(random, ("stranger", "building", "worn", "animal", "vehicle", "vehicle", "text", "furniture"))
     first = choose_simple(random, kinds)
     second = choose_simple(random, kinds)
     while second.german == first.german:
@@ -194,7 +205,7 @@ def comparison(random: Random) -> Pair:
 
 def quality(random: Random) -> Pair:
     """How something is: die Krankenhausuhr war gestern kaputt."""
-    noun = choose_noun(random, "building+room+worn+food+text+event+vehicle+machine+opened+watched+idea+animal+stranger+furniture")
+    noun = choose_noun(random, pick(random, QUALIFIED))
     suitable = adjectives_for(noun.kinds)
     is_plural = chance(random, 0.2) and not {"mass", "chosen", "single"} & set(noun.kinds)
     subject = article_phrase(noun, None, "this" if chance(random, 0.3) else "the", is_plural=is_plural)
@@ -230,7 +241,8 @@ def purchase_reason(random: Random) -> Pair:
         second = Clause(pronoun, COPULA, predicate=Adverbial(degree[0] + adjective[0], degree[1] + adjective[1]))
         if clause.english_tense == "past":
             second = replace(second, german_tense="preterite", english_tense="past")
-        return f"{german_main(clause)}, {german_final(second, opener='weil')}", f"{english_main(clause)} {english_main(second, opener='because')}"
+        return (f"{german_main(clause)}, {german_final(second, opener='weil')}",
+                f"{english_main(clause)} {english_main(second, opener='because')}")
 
 
 @cache
@@ -260,11 +272,13 @@ def feeling(random: Random) -> Pair:
                                                 ("im Moment", "at the moment", False), ("heute", "today", False), ("oft", "", False)))
     degree = ("sehr ", "very ") if chance(random, 0.5) else ("", "")
     verb = "war" if is_past else "ist"
-    be = ("was" if not phrase.is_plural else "were") if is_past else "am" if person == "I" else "are" if phrase.is_plural else "is"
+    be = form_of_be("past" if is_past else "present", phrase.person, is_plural=phrase.is_plural)
     often = " often" if time == "oft" else ""
-    return (f"{phrase.case('dat')} {verb} {time} {degree[0]}{german}", f"{phrase.english} {be}{often} {degree[1]}{english} {english_time}".strip())
+    return (f"{phrase.case('dat')} {verb} {time} {degree[0]}{german}",
+            f"{phrase.english} {be}{often} {degree[1]}{english} {english_time}".strip())
 
 
 FACTS: tuple[tuple[float, Callable[[Random], Pair]], ...] = (
-    (2.5, price), (1.5, age), (2.0, amount), (2.0, there_are), (1.3, birth), (2.5, departure), (1.5, distance), (2.0, taste), (2.0, comparison),
-    (2.5, quality), (3.0, purchase_reason), (1.0, feeling), (4.0, thing_statement))
+    (2.5, price), (1.5, age), (2.0, amount), (2.0, there_are), (1.8, birth), (4.0, departure), (2.0, distance), (2.0, taste),
+    (2.0, comparison),
+    (3.5, quality), (3.0, purchase_reason), (1.0, feeling), (4.0, thing_statement))

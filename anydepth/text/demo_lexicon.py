@@ -61,13 +61,13 @@ Milch f Milch : milk : drink mass
 Wein m Weine : wine : drink mass
 Saft m Säfte : juice : drink mass
 Buch n Bücher : book : text carry gift pages
-Brief m Briefe : letter : text message
+Brief m Briefe : letter : text message mail
 Zeitung f Zeitungen : newspaper : text carry
 Roman m Romane : novel : text written gift pages
 Gedicht n Gedichte : poem : text written
 Bericht m Berichte : report : text message written pages
 Geschichte f Geschichten : story : text written told
-Postkarte f Postkarten : postcard : text message
+Postkarte f Postkarten : postcard : text message mail
 Film m Filme : film : watched
 Bild n Bilder : picture : watched hung gift carry painted
 Lied n Lieder : song : sung
@@ -90,9 +90,9 @@ Teller m Teller : plate : stood washed
 Glas n Gläser : glass : stood washed
 Messer n Messer : knife knives : washed carry
 Vase f Vasen : vase : stood gift
-Gitarre f Gitarren : guitar : carry played
-Klavier n Klaviere : piano : played
-Geige f Geigen : violin : played carry
+Gitarre f Gitarren : guitar : carry played single
+Klavier n Klaviere : piano : played single
+Geige f Geigen : violin : played carry single
 Leiter f Leitern : ladder : carry needed
 Decke f Decken : blanket : washed soft
 Tisch m Tische : table : furniture top
@@ -116,7 +116,7 @@ Zug m Züge : train : vehicle public boarded
 Bus m Busse : bus : vehicle public boarded
 Fahrrad n Fahrräder : bicycle : vehicle machine drive
 Schiff n Schiffe : ship : vehicle public
-Taxi n Taxis : taxi : vehicle
+Taxi n Taxis : taxi : vehicle public
 Konzert n Konzerte : concert : event show joy
 Fest n Feste : party : event joy
 Prüfung f Prüfungen : exam : event exam
@@ -186,9 +186,9 @@ Holz=wooden Glas=glass : tisch/m/tische/table/furniture.top schrank/m/schränke/
 # first parts with their translation : second parts whose translation leads a phrase: Gartenbesitzer, the owner of the garden.
 PHRASE_COMPOUNDS = """
 Krankenhaus=the_hospital Schul=the_school Museums=the_museum Hotel=the_hotel Theater=the_theatre Bibliotheks=the_library \
-Fabrik=the_factory : leiter/m/leiter/head_of/person.chosen leiterin/f/leiterinnen/head_of/person.chosen
+Fabrik=the_factory : leiter/m/leiter/head_of/person.chosen.chief leiterin/f/leiterinnen/head_of/person.chosen.chief
 Garten=the_garden Hotel=the_hotel Restaurant=the_restaurant Fabrik=the_factory Kino=the_cinema Auto=the_car : \
-besitzer/m/besitzer/owner_of/person.chosen besitzerin/f/besitzerinnen/owner_of/person.chosen
+besitzer/m/besitzer/owner_of/person.chosen.chief besitzerin/f/besitzerinnen/owner_of/person.chosen.chief
 Katzen=cats Hunde=dogs Pferde=horses Vogel=birds Löwen=lions : \
 buch/n/bücher/book_about/text.carry.gift.pages geschichte/f/geschichten/story_about/text.written.told film/m/filme/film_about/watched \
 lied/n/lieder/song_about/sung
@@ -199,7 +199,7 @@ Haus=the_house Brücken=the_bridge Straßen=the_street : bau/m/bauten/constructi
 ADJECTIVES = """
 alt - älter : old older : person furniture worn vehicle building area animal castle
 jung - jünger : young younger : person animal
-neu - - : new - : furniture worn vehicle building text carry idea event device room
+neu - - : new - : furniture worn vehicle building text carry idea exam device room
 groß - größer : big bigger : animal vehicle building area furniture room carry stood
 klein - kleiner : small smaller : animal vehicle building area furniture room carry stood gift
 schön - schöner : beautiful more_beautiful : building area worn gift hung sung castle room furniture trip
@@ -240,11 +240,11 @@ dunkel dunkl dunkler : dark darker : room area
 warm - wärmer : warm warmer : food drink worn soft
 kalt - kälter : cold colder : drink cooked room
 frisch - frischer : fresh fresher : food
-süß - süßer : sweet sweeter : food baked drink
-kaputt - - : broken - : machine device opened vehicle lock
+süß - süßer : sweet sweeter : baked drink
+kaputt - - : broken - : machine device part vehicle lock
 schnell - schneller : fast faster : vehicle animal
 gefährlich - gefährlicher : dangerous more_dangerous : wild
-leer - - : empty - : building room stood opened
+leer - - : empty - : building room stood
 lustig - lustiger : funny funnier : person text watched sung animal
 spannend - spannender : exciting more_exciting : pages told watched show trip
 seltsam - seltsamer : strange stranger : idea watched told person noted lock

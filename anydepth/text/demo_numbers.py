@@ -6,6 +6,7 @@ GERMAN_TENS = ("", "", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", 
 ENGLISH_UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
                  "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
 ENGLISH_TENS = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+CLOCK_TIMES = tuple((hour, minute) for hour in range(1, 13) for minute in range(0, 60, 5))
 
 
 def german_number(number: int) -> str:
@@ -49,7 +50,7 @@ def english_year(year: int) -> str:
 
 def german_clock(hour: int, minute: int) -> str:
     """The spoken German time for hour 1..12 and a minute divisible by 5; halb and Viertel vor name the next hour."""
-    assert 1 <= hour <= 12 and minute in range(0, 60, 5), (hour, minute)
+    assert (hour, minute) in CLOCK_TIMES, (hour, minute)
     if minute == 0:
         return GERMAN_UNITS[hour] + " Uhr"
     this, following = german_number(hour), german_number(hour % 12 + 1)
@@ -62,7 +63,7 @@ def german_clock(hour: int, minute: int) -> str:
 
 def english_clock(hour: int, minute: int) -> str:
     """The spoken English time for hour 1..12 and a minute divisible by 5; after half past, it counts down to the next hour."""
-    assert 1 <= hour <= 12 and minute in range(0, 60, 5), (hour, minute)
+    assert (hour, minute) in CLOCK_TIMES, (hour, minute)
     this, following = english_number(hour), english_number(hour % 12 + 1)
     if minute == 0:
         return f"{this} o'clock"

@@ -138,7 +138,7 @@ def german_words(noun: Noun, adjective: Adjective | None, article: str, case: st
 
 def counted_phrase(noun: Noun, adjective: Adjective | None, number: int) -> Phrase:
     """The phrase with a number word: siebenundvierzig alte Bücher, forty-seven old books."""
-    assert number > 1 and number % 100 != 1, number
+    assert number % 100 != 1, number
     bare = article_phrase(noun, adjective, "bare", is_plural=True)
     german = german_number(number)
     forms = (f"{german} {bare.german[0]}", f"{german} {bare.german[1]}", f"{german} {bare.german[2]}", f"{german} {bare.german[3]}")
@@ -200,8 +200,8 @@ def choose_article(random: Random, noun: Noun, owner: str) -> tuple[str, bool]:
         return ("own", "single" not in noun.kinds and chance(random, 0.2)) if owner else ("the", False)
     can_be_owned = "near" in noun.kinds or not {"person", "public", "building", "wild", "asked"} & set(noun.kinds)
     if owner and can_be_owned and chance(random, 0.5 if "near" in noun.kinds else 0.2):
-        return "own", chance(random, 0.2)
-    roll = random.random()
+        return "own", "single" not in noun.kinds and chance(random, 0.2)
+    roll = random.random() * (0.66 if "single" in noun.kinds else 1.0)
     for limit, article, is_plural in ((0.42, "the", False), (0.66, "a", False), (0.76, "the", True), (0.83, "this", False),
                                       (0.88, "many", True), (0.92, "all", True), (0.94, "this", True)):
         if roll < limit:

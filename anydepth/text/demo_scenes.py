@@ -117,7 +117,7 @@ def origin(random: Random) -> Piece:
 
 def city(random: Random, german_preposition: str, english_preposition: str) -> Piece:
     """A city, or sometimes a country, after a preposition."""
-    german, english = pick(random, countries() if chance(random, 0.25) else cities())
+    german, english = pick(random, countries() if chance(random, 0.27) else cities())
     return Piece(f"{german_preposition} {german}", f"{english_preposition} {english}", asks="wo" if german_preposition == "in" else "wohin",
                  english_preposition="" if english_preposition == "in" else english_preposition)
 

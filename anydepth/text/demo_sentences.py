@@ -96,8 +96,7 @@ def place_question(random: Random) -> Pair:
 
 def which_question(random: Random) -> Pair:
     """A question for one of several things: welches Buch, wie viele Bücher."""
-    plain = [frame for frame in frames_with_object("de") if not frame.complements[-1].preposition and not frame.complements[-1].english_preposition]
-    frame = pick(random, [frame for frame in plain if frame.complements[-1].case == "acc"])
+    frame = pick(random, [frame for frame in frames_with_object("de") if frame.complements[-1].is_plain_object])
     last = frame.complements[-1]
     clause = act(random, subject=choose_person(random) if chance(random, 0.7) else PRONOUNS["you"], frame=frame, negation_share=0.0)
     noun = choose_noun(random, last.kinds)

@@ -57,7 +57,7 @@ kaufen : buy bought bought : d : person : acc:food
 kaufen : buy bought bought : d : person : acc:furniture+drive+device+soft
 verkaufen : sell sold sold : d : person : acc:drive+furniture+gift+device
 lesen lies las gelesen : read read read : d : person : acc:text
-schreiben - schrieb geschrieben : write wrote written : d : person : acc:message+written
+schreiben - schrieb geschrieben : write wrote written : d : person : acc:mail+written
 essen iss aß gegessen : eat ate eaten : d : person : acc:food
 essen iss aß gegessen : eat ate eaten : d : person : acc:food
 trinken - trank getrunken : drink drank drunk : d : person : acc:drink
@@ -114,6 +114,7 @@ interessieren sich : be was been /interested : s : person : für.acc>in:idea+tex
 arbeiten : work : d : person : at_work
 arbeiten : work : d : person : in_city
 wohnen : live : s : person : in_city
+leben : live : s : person : in_city
 wohnen : live : s : person : in_home
 schlafen schläf schlief geschlafen : sleep slept slept : d : person+animal : place
 spielen : play : d : person+animal : place
@@ -124,14 +125,16 @@ lachen : laugh : d : person : -
 weinen : cry : d : person : place
 gehen - ging gegangen sein : go went gone : d : person : to
 fahren fähr fuhr gefahren sein : travel : d : person : to_city
+zurück|fahren fähr fuhr gefahren sein : travel /back : d : person : to_city
+reisen sein : travel : d : person : to_city
 fliegen - flog geflogen sein : fly flew flown : d : person : to_city
 laufen läuf lief gelaufen sein : run ran run : d : person+animal : to
 bleiben - blieb geblieben sein : stay : d : person : stay
 sitzen - saß gesessen : sit sat sat : d : person+animal : seat
-liegen - lag gelegen : lie lay lain : d : carry+worn+message : on_top
-stehen - stand gestanden : stand stood stood : d : stood : on_top
+liegen - lag gelegen : lie lay lain : s : carry+worn+message : on_top
+stehen - stand gestanden : stand stood stood : s : stood : on_top
 stehen - stand gestanden : stand stood stood : d : person : queue
-hängen - hing gehangen : hang hung hung : d : hung : on_wall
+hängen - hing gehangen : hang hung hung : s : hung : on_wall
 legen : put put put : d : person : acc:carry onto_top
 stellen : put put put : d : person : acc:stood onto_top
 studieren : study : d : person : in_city
@@ -162,9 +165,11 @@ REMOTE = ("einladen", "vorbereiten", "ankommen", "zurückkommen", "umziehen", "s
           "studieren", "verpassen")
 
 # What has no hour of the day.
-LASTING = ("umziehen", "studieren", "planen", "leihen", "gewinnen", "freuen", "träumen", "interessieren")
-# Going somewhere, which one does in order to do something else; and turns of events, after which one does something else.
-GOING = ("gehen", "fahren", "fliegen", "laufen", "zurückkommen", "aufstehen")
+LASTING = ("umziehen", "studieren", "leben", "planen", "leihen", "gewinnen", "bleiben", "freuen", "träumen", "interessieren")
+# Going somewhere, what one goes there for, and turns of events, after which one does something else.
+GOING = ("gehen", "fahren", "reisen", "zurückfahren", "fliegen", "laufen", "zurückkommen", "aufstehen")
+PURPOSES = ("besuchen", "treffen", "kaufen", "besichtigen", "abholen", "suchen", "helfen", "danken", "sprechen", "zurückgeben", "fragen",
+            "teilnehmen", "füttern")
 TURNS = ("ankommen", "zurückkommen", "aufwachen", "finden", "verlieren", "vergessen", "verpassen", "gewinnen", "einschlafen", "aufstehen")
 
 MODAL_TABLE: dict[str, tuple[str, EnglishModal]] = {
@@ -190,6 +195,11 @@ class Complement:
     english_preposition: str = ""
     kinds: str = ""
     place: str = ""
+
+    @property
+    def is_plain_object(self) -> bool:
+        """Whether it is an accusative without a preposition in either language."""
+        return self.case == "acc" and not self.preposition and not self.english_preposition
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from anydepth.text.batches import BatchStream, training_batches
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.reporting import Reporter, describe_exits, describe_time, forget_after
+from anydepth.training.reporting import Reporter, describe_exits, describe_time
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import Progress, load_state, make_optimizer, save_state
@@ -50,8 +50,7 @@ class Training:
         """Goes back to the last saved state."""
         self.progress = load_state(self.run.state_file, self.model, self.optimizer)
         self.reported_seconds = self.progress.seconds
-        if self.workers.is_main:
-            forget_after(self.run, self.progress.update)
+        self.reporter.forget_after(self.progress.update)
         self.reporter.say(f"going on after update {self.progress.update:,}")
 
     def go(self) -> None:
@@ -69,6 +68,7 @@ class Training:
                 if not clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
                     raise failure(self.objective, mine, workers, update=update, advice=self.advice())
                 progress.update, progress.position = update, position
+                progress.seconds = spent_before + time.monotonic() - started
                 if update % config.log_every == 0:
                     self.report(recent, rate)
                     recent = []
@@ -76,7 +76,6 @@ class Training:
                     self.validate()
                 if update % config.save_every == 0:
                     self.save()
-                progress.seconds = spent_before + time.monotonic() - started
         self.end()
 
     def is_over(self) -> bool:
@@ -128,16 +127,22 @@ class Training:
         if not self.workers.is_main or self.progress.update == 0:
             return
         save_tensors(self.run.checkpoint_file(self.progress.update), model_tensors(self.model))
-        save_state(self.run.state_file, self.model, self.optimizer, self.progress)
+        self.leave_state()
         for _, file in self.run.checkpoints()[: -self.config.training.average]:
             file.unlink()
 
+    def leave_state(self) -> None:
+        """Leaves a state to go on from, and no checkpoint: an interrupted run must average what one without a pause does."""
+        if self.workers.is_main and self.progress.update > 0:
+            save_state(self.run.state_file, self.model, self.optimizer, self.progress)
+
     def end(self) -> None:
         """Saves, and either says how to go on or chooses the final weights."""
-        self.save()
         progress = self.progress
         if self.stop.is_asked:
+            self.leave_state()
             raise Interrupted(f"stopped after update {progress.update:,}; go on with `anydepth train --resume --to {self.run.folder}`")
+        self.save()
         if not self.workers.is_main:
             return
         choice = self.config.training.final

@@ -49,12 +49,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             h, y, weight = hidden[rows], targets[rows], gradient_weights[rows, None]
             logits = torch.mm(h.to(precision), matrix.t(), out=memory[: len(h)])  # (row, word)
             target_logits = logits.gather(1, y[:, None])[:, 0].to(hidden.dtype)
-            top, best = logits.max(dim=1)
+            top = logits.amax(dim=1).to(hidden.dtype)
             p = torch.softmax(logits, dim=1, out=logits)
-            log_normaliser = top.to(hidden.dtype) - p.gather(1, best[:, None])[:, 0].to(hidden.dtype).log()
+            log_normaliser = top - p.amax(dim=1).to(hidden.dtype).log()
             log_likelihoods[rows] = target_logits - log_normaliser
             losses[rows] = -(1 - smoothing) * log_likelihoods[rows] + smoothing * (log_normaliser - h @ mean_word)
-            correct[rows] = best == y
+            correct[rows] = target_logits == top
             hidden_gradient[rows] = torch.mm(p, matrix)
             hidden_gradient[rows].sub_(classifier[y], alpha=1 - smoothing).sub_(mean_word, alpha=smoothing).mul_(weight)
             _add_product(classifier_gradient, p.t(), (h * weight).to(precision))

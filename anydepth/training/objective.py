@@ -54,7 +54,7 @@ class TrainingObjective(nn.Module):
         states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks)
         real, targets = real_positions(batch.target_mask), batch.targets[batch.target_mask]
         return [
-            ExitRows(n, states[n - 1].flatten(0, 1)[real], targets, weight, self.supervision[n - 1])
+            ExitRows(n, states[n - 1].flatten(0, 1).index_select(0, real), targets, weight, self.supervision[n - 1])
             for n, weight in zip(self.exits, self.weights, strict=True)
         ]
 
@@ -68,7 +68,7 @@ class TrainingObjective(nn.Module):
             batch.target_inputs.repeat(paths, 1), memory.repeat(paths, 1, 1), batch.source_mask.repeat(paths, 1), exits=exits
         )
         mask = batch.target_mask.repeat(paths, 1)
-        hidden = states[-1].flatten(0, 1)[real_positions(mask)]  # (row, dim): h_t^{n_t}, copied up to the last block
+        hidden = states[-1].flatten(0, 1).index_select(0, real_positions(mask))  # (row, dim): h_t^{n_t}, copied up to the last block
         targets, exits = batch.targets.repeat(paths, 1)[mask], exits[mask]
         return [ExitRows(n, hidden[exits == n], targets[exits == n], 1 / paths) for n in self.exits]
 

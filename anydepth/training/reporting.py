@@ -62,16 +62,16 @@ class Reporter:
         if self.files is not None:
             print(json.dumps({"event": event, **values}), file=self.files[1], flush=True)
 
-
-def forget_after(run: Run, update: int) -> None:
-    """Drops the metrics of updates that are about to be done again, and a line that a kill cut short."""
-    if not run.metrics_file.exists():
-        return
-    kept = []
-    for line in run.metrics_file.read_text(encoding="utf-8").splitlines(keepends=True):
-        if line.endswith("\n") and json.loads(line)["update"] <= update:
-            kept.append(line)
-    write_text(run.metrics_file, "".join(kept))
+    def forget_after(self, update: int) -> None:
+        """Drops the metrics of updates that are about to be done again, and a line that a kill cut short."""
+        if self.files is None:
+            return
+        log, metrics = self.files
+        metrics.close()  # the file is about to be replaced, and what is written to the old one would be lost
+        lines = self.run.metrics_file.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["update"] <= update]
+        write_text(self.run.metrics_file, "".join(kept))
+        self.files = (log, self.run.metrics_file.open("a", encoding="utf-8"))
 
 
 def describe_time(seconds: float) -> str:

@@ -33,7 +33,9 @@ def resumed_run(folder: Path, changes: list[str]) -> Run:
                 "start a new run for other changes"
             )
     if changes:
-        save_config(with_changes(config, changes), run.config_file)
+        changed = with_changes(config, changes)
+        training_data(run)  # refuses other data before anything is written
+        save_config(changed, run.config_file)
     return run
 
 
@@ -49,6 +51,8 @@ def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer
             training = Training(run, data, group, reporter, make_scorer(data, run.config))
             if run.state_file.exists():
                 training.resume()
+            else:
+                reporter.forget_after(0)
             training.go()
 
 

@@ -51,6 +51,8 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     fill_model(model, _part(tensors, "model"), path)
     moments = {moment: _part(tensors, moment) for moment in MOMENTS}
     for name, parameter in model.named_parameters():
+        if not all(name in part and part[name].shape == parameter.shape for part in moments.values()):
+            raise RunError(f"{path} is no training state (it lacks the moments of {name}); train again")
         state = {moment: moments[moment][name].to(parameter.device) for moment in MOMENTS}
         optimizer.state[parameter] = {"step": torch.tensor(float(progress.update), device=parameter.device), **state}
     return progress

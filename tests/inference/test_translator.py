@@ -59,7 +59,7 @@ def test_an_empty_or_blank_line_has_an_empty_translation_and_does_not_touch_the_
     monkeypatch.setattr(translator.model, "encode", None)
     assert translator.translate(["", "  \t", "\n"]) == [Translation()] * 3
     assert translator.translate([]) == []
-    assert Translation().tokens == Translation().exits == Translation().scores == []
+    assert (Translation().text, Translation().tokens, Translation().exits, Translation().scores) == ("", [], [], [])
 
 
 def test_a_line_beyond_the_limit_is_cut_and_flagged(translator: Translator) -> None:

@@ -1,0 +1,116 @@
+"""The run directory: made once, never replaced by accident, and loaded with nothing beside it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import prepare_tiny, short_training
+
+from anydepth.errors import RunError
+from anydepth.model.checkpoint import model_tensors, save_tensors
+from anydepth.model.run import Run, create_run
+from anydepth.text.prepare import PreparedData
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["separate", "joint"])
+def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    return prepare_tiny(tmp_path_factory.mktemp("prepared"), joint=request.param)
+
+
+def test_a_run_gives_back_its_settings_tokenizers_and_data(data: PreparedData, tmp_path: Path) -> None:
+    config = short_training("training.seed=5")
+    run = create_run(tmp_path / "run", config, data)
+    source, target = run.tokenizers()
+    assert run.config == config
+    assert (source.fingerprint, target.fingerprint) == (data.source_tokenizer.fingerprint, data.target_tokenizer.fingerprint)
+    assert (source is target) == data.is_joint
+    assert run.data_note() == {
+        "folder": str(data.folder.resolve()),
+        "fingerprint": data.fingerprint,
+        "source_lang": "de",
+        "target_lang": "en",
+    }
+
+
+def test_a_finished_run_loads_the_saved_weights_ready_to_translate(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    torch.manual_seed(8)
+    model = run.new_model()
+    save_tensors(run.weights_file, model_tensors(model))
+    loaded = run.load_model()
+    assert not loaded.training
+    assert all(mine.equal(theirs) for mine, theirs in zip(model.parameters(), loaded.parameters(), strict=True))
+
+
+def test_an_existing_folder_is_refused_and_left_as_it_was(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training("training.seed=5"), data)
+    with pytest.raises(RunError, match=rf"{re.escape(str(run.folder))} exists already; choose another --to, go on with --resume"):
+        create_run(run.folder, short_training("training.seed=6"), data)
+    assert run.config.training.seed == 5
+
+
+def test_an_empty_folder_may_become_a_run(data: PreparedData, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    assert create_run(tmp_path / "run", short_training(), data).config == short_training()
+
+
+def test_overwriting_leaves_nothing_of_the_old_run(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training("training.seed=5"), data)
+    save_tensors(run.checkpoint_file(3), {})
+    run.weights_file.write_bytes(b"old")
+    create_run(run.folder, short_training("training.seed=6"), data, overwrite=True)
+    assert run.config.training.seed == 6
+    assert run.checkpoints() == []
+    assert not run.weights_file.exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_overwriting_leaves_alone_what_is_not_a_run(data: PreparedData, tmp_path: Path, kind: str) -> None:
+    precious = tmp_path / "thesis" / "chapter" if kind == "folder" else tmp_path / "thesis"
+    precious.parent.mkdir(exist_ok=True)
+    precious.write_text("precious")
+    with pytest.raises(RunError, match=r"thesis exists and is not a run directory, so --overwrite leaves it alone"):
+        create_run(tmp_path / "thesis", short_training(), data, overwrite=True)
+    assert precious.read_text() == "precious"
+
+
+def test_a_folder_without_settings_is_not_a_run(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=rf"{re.escape(str(tmp_path))} is not a run directory: it has no config.toml"):
+        Run(tmp_path).load_model()
+
+
+def test_a_run_whose_training_has_not_ended_has_no_weights_and_says_how_to_go_on(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    with pytest.raises(RunError, match=r"has no model.safetensors: train it first"):
+        run.load_model()
+    run.state_file.write_bytes(b"")
+    with pytest.raises(RunError, match=r"has no model.safetensors: its training has not ended; go on with `anydepth train --resume`"):
+        run.load_model()
+
+
+def test_damaged_weights_are_named(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    save_tensors(run.weights_file, model_tensors(run.new_model()))
+    run.weights_file.write_bytes(run.weights_file.read_bytes()[:-100])
+    with pytest.raises(RunError, match=rf"{re.escape(str(run.weights_file))} is damaged or cut short"):
+        run.load_model()
+
+
+@pytest.mark.parametrize("contents", [None, "", "{", "\xff"])
+def test_an_unreadable_note_about_the_data_is_named(data: PreparedData, tmp_path: Path, contents: str | None) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    if contents is None:
+        run.data_file.unlink()
+    else:
+        run.data_file.write_text(contents, encoding="latin-1")
+    with pytest.raises(RunError, match=rf"{re.escape(str(run.data_file))} cannot be read"):
+        run.data_note()
+
+
+def test_checkpoints_are_listed_by_update(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+    for update in (12, 3, 1_000_000):
+        save_tensors(run.checkpoint_file(update), {})
+    assert [update for update, _ in run.checkpoints()] == [3, 12, 1_000_000]

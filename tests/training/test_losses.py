@@ -1,0 +1,149 @@
+"""The chunked loss, against plain cross-entropy over whole logits."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from anydepth.training import losses
+from anydepth.training.losses import chunked_cross_entropy
+
+ROWS, DIM, VOCAB = 13, 12, 29
+
+
+def problem(*, rows: int = ROWS, dtype: torch.dtype = torch.float64, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    hidden = torch.randn(rows, DIM, generator=generator, dtype=dtype).mul_(scale).requires_grad_()
+    classifier = torch.randn(VOCAB, DIM, generator=generator, dtype=dtype).requires_grad_()
+    targets = torch.randint(VOCAB, (rows,), generator=generator)
+    weights = torch.rand(rows, generator=generator, dtype=dtype) + 0.1
+    return hidden, classifier, targets, weights
+
+
+def plain(hidden: Tensor, classifier: Tensor, targets: Tensor, weights: Tensor, smoothing: float) -> Tensor:
+    return (weights * F.cross_entropy(hidden @ classifier.t(), targets, label_smoothing=smoothing, reduction="none")).sum()
+
+
+@pytest.mark.parametrize("rows_per_chunk", [1, 4, ROWS - 1, ROWS, ROWS + 1])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
+def test_value_and_gradients_equal_plain_cross_entropy_for_any_chunk(
+    monkeypatch: pytest.MonkeyPatch, rows_per_chunk: int, smoothing: float
+) -> None:
+    monkeypatch.setattr(losses, "CHUNK_ELEMENTS", rows_per_chunk * VOCAB)
+    hidden, classifier, targets, weights = problem()
+    expected = plain(hidden, classifier, targets, weights, smoothing)
+    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=smoothing, precision=torch.float64)
+    torch.testing.assert_close(scored.total, expected)
+    by_plain = torch.autograd.grad(expected * 1.7, (hidden, classifier))
+    torch.testing.assert_close(torch.autograd.grad(scored.total * 1.7, (hidden, classifier)), by_plain)
+    each = F.cross_entropy(hidden @ classifier.t(), targets, label_smoothing=smoothing, reduction="none")
+    torch.testing.assert_close(scored.losses, each.detach())
+
+
+def test_the_gradient_equals_finite_differences() -> None:
+    hidden, classifier, targets, weights = problem()
+
+    def total(hidden: Tensor, classifier: Tensor) -> Tensor:
+        return chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=torch.float64).total
+
+    assert torch.autograd.gradcheck(total, (hidden, classifier))
+
+
+def test_single_precision_is_the_default_and_close_to_double() -> None:
+    hidden, classifier, targets, weights = problem(dtype=torch.float32)
+    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1)
+    expected = plain(hidden, classifier, targets, weights, 0.1)
+    torch.testing.assert_close(scored.total, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(scored.total, (hidden, classifier)), torch.autograd.grad(expected, (hidden, classifier)), atol=1e-5, rtol=1e-4
+    )
+
+
+def test_gradient_weights_replace_the_weights_in_the_gradient_alone() -> None:
+    hidden, classifier, targets, weights = problem()
+    others = weights.flip(0) * 3
+    scored = chunked_cross_entropy(
+        hidden, classifier, targets, weights, label_smoothing=0.1, gradient_weights=others, precision=torch.float64
+    )
+    torch.testing.assert_close(scored.total, plain(hidden, classifier, targets, weights, 0.1))
+    expected = torch.autograd.grad(plain(hidden, classifier, targets, others, 0.1), (hidden, classifier))
+    torch.testing.assert_close(torch.autograd.grad(scored.total, (hidden, classifier)), expected)
+
+
+def test_no_rows_cost_nothing_and_send_no_gradient() -> None:
+    hidden, classifier, targets, weights = problem(rows=0)
+    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=torch.float64)
+    scored.total.backward()
+    assert scored.total.item() == 0
+    assert len(scored.losses) == len(scored.log_likelihoods) == len(scored.correct) == 0
+    assert hidden.grad.shape == (0, DIM)
+    assert not classifier.grad.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_logits_of_ten_thousand_stay_finite_and_right(dtype: torch.dtype) -> None:
+    hidden, classifier, targets, weights = problem(dtype=dtype, scale=2500.0)
+    assert (hidden @ classifier.t()).abs().max() > 1e4
+    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=dtype)
+    gradients = torch.autograd.grad(scored.total, (hidden, classifier))
+    expected = plain(hidden, classifier, targets, weights, 0.1)
+    torch.testing.assert_close(scored.total, expected, rtol=1e-4, atol=0)
+    torch.testing.assert_close(gradients, torch.autograd.grad(expected, (hidden, classifier)), rtol=1e-3, atol=1e-1)
+    assert scored.log_likelihoods.isfinite().all()
+
+
+def test_log_likelihoods_have_no_smoothing_and_correct_is_the_argmax() -> None:
+    hidden, classifier, targets, weights = problem()
+    logits = (hidden @ classifier.t()).detach()
+    targets[::2] = logits.argmax(dim=1)[::2]
+    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.3, precision=torch.float64)
+    torch.testing.assert_close(scored.log_likelihoods, torch.log_softmax(logits, dim=1).gather(1, targets[:, None])[:, 0])
+    assert scored.correct.equal(logits.argmax(dim=1) == targets)
+    assert scored.correct.any()
+    assert not scored.correct.all()
+    assert not scored.losses.requires_grad
+    assert not scored.log_likelihoods.requires_grad
+
+
+def test_bfloat16_products_are_within_a_few_percent() -> None:
+    hidden, classifier, targets, weights = problem(rows=200, dtype=torch.float32)
+    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=torch.bfloat16)
+    expected = plain(hidden, classifier, targets, weights, 0.1)
+    torch.testing.assert_close(scored.total, expected, rtol=0.01, atol=0)
+    for found, exact in zip(
+        torch.autograd.grad(scored.total, (hidden, classifier)), torch.autograd.grad(expected, (hidden, classifier)), strict=True
+    ):
+        assert found.dtype == torch.float32
+        assert (found - exact).norm() < 0.02 * exact.norm()
+
+
+class LogitsSeen(TorchDispatchMode):
+    """Remembers the memory of every tensor whose last axis has the size of the vocabulary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes_by_address: dict[int, int] = {}
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(tensor, Tensor) and tensor.ndim > 1 and tensor.shape[-1] == VOCAB and tensor.shape[0] != DIM:
+                storage = tensor.untyped_storage()
+                self.bytes_by_address[storage.data_ptr()] = storage.nbytes()
+        return result
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_one_chunk_of_logits_is_all_that_ever_exists(monkeypatch: pytest.MonkeyPatch, precision: torch.dtype) -> None:
+    rows_per_chunk = 5
+    monkeypatch.setattr(losses, "CHUNK_ELEMENTS", rows_per_chunk * VOCAB + 3)
+    hidden, classifier, targets, weights = problem(rows=64, dtype=torch.float32)
+    with LogitsSeen() as seen:
+        chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=precision).total.backward()
+    assert list(seen.bytes_by_address.values()) == [rows_per_chunk * VOCAB * precision.itemsize]
+    with LogitsSeen() as seen:
+        plain(hidden, classifier, targets, weights, 0.1).backward()
+    assert max(seen.bytes_by_address.values()) == 64 * VOCAB * 4

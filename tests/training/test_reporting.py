@@ -1,0 +1,63 @@
+"""The log and the metrics, and stopping politely."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from anydepth.model.run import Run
+from anydepth.training.reporting import Reporter, describe_exits, describe_time
+from anydepth.training.signals import StopRequest
+
+
+def test_times_and_figures_read_as_people_write_them() -> None:
+    assert [describe_time(seconds) for seconds in (0.0, 245.9, 3723.0)] == ["0:00", "4:05", "1:02:03"]
+    assert describe_exits([1.0, 2.345], digits=1) == "1.0 / 2.3"
+
+
+def test_going_back_drops_later_metrics_and_a_line_cut_short_and_goes_on_writing(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    kept = [json.dumps({"event": "train", "update": update}) for update in (1, 2)]
+    run.metrics_file.write_text("\n".join([*kept, json.dumps({"event": "valid", "update": 3}), '{"event": "tr']), encoding="utf-8")
+    with Reporter(run, is_main=True) as reporter:
+        reporter.forget_after(2)
+        reporter.measured("train", {"update": 3, "loss": 0.5})
+    lines = run.metrics_file.read_text(encoding="utf-8").splitlines()
+    assert lines == [*kept, json.dumps({"event": "train", "update": 3, "loss": 0.5})]
+
+
+def test_only_the_main_worker_speaks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Reporter(Run(tmp_path), is_main=False) as reporter:
+        reporter.say("hello")
+        reporter.progress(0.5, "half")
+        reporter.measured("train", {"update": 1})
+        reporter.forget_after(0)
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_talk_goes_to_stderr_and_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Reporter(Run(tmp_path), is_main=True) as reporter:
+        reporter.say("größer")
+        reporter.progress(0.5, "half")
+    assert capfd.readouterr() == ("", "größer\nhalf\n")
+    assert Run(tmp_path).log_file.read_text(encoding="utf-8") == "größer\nhalf\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_asks_and_the_old_handler_comes_back(number: int) -> None:
+    before, stop = signal.getsignal(number), StopRequest()
+    with stop.on_signals():
+        os.kill(os.getpid(), number)
+        assert stop.is_asked
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_ctrl_c_stops_at_once() -> None:
+    stop = StopRequest()
+    with stop.on_signals():
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,125 @@
+"""One update: the same gradient however the global batch is cut, clipped, and refused when it is not a number."""
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import ALONE, exit_code_of, gradients_in_own_process, gradients_of_update_7, in_own_process, tiny_config, tiny_model, tiny_pairs
+from torch import Tensor, nn
+
+from anydepth.text.batches import Batch, make_batch
+from anydepth.training.objective import TrainingObjective
+from anydepth.training.state import make_optimizer
+from anydepth.training.update import UpdateSums, accumulate_gradients, batch_seed, clip_and_step, failure
+
+DROPOUT = ("model.dropout=0.2", "model.attention_dropout=0.1")
+
+
+def gradients(cut: list[list[int]], *changes: str, update: int = 1) -> tuple[dict[str, Tensor], UpdateSums]:
+    objective = TrainingObjective(tiny_model(*changes).train(), tiny_config(*changes))
+    batches = [make_batch(tiny_pairs(5), part) for part in cut]
+    sums = accumulate_gradients(objective, batches, ALONE, seed=1, update=update)
+    return {name: parameter.grad for name, parameter in objective.named_parameters()}, sums
+
+
+def test_batches_that_are_accumulated_give_the_gradient_of_one_big_batch() -> None:
+    whole, whole_sums = gradients([[0, 1, 2, 3, 4]])
+    parts, parts_sums = gradients([[0, 3], [1, 2, 4]])
+    torch.testing.assert_close(parts, whole, atol=1e-6, rtol=1e-4)
+    assert parts_sums.tokens == whole_sums.tokens == make_batch(tiny_pairs(5), range(5)).tokens
+    torch.testing.assert_close((parts_sums.loss, parts_sums.likelihoods), (whole_sums.loss, whole_sums.likelihoods))
+    assert parts_sums.rows.equal(whole_sums.rows)
+
+
+def test_the_gradient_is_that_of_the_mean_over_target_tokens() -> None:
+    found, sums = gradients([[0, 1], [2]])
+    objective = TrainingObjective(tiny_model(), tiny_config())
+    total = sum(objective(make_batch(tiny_pairs(5), part), 0)[0] for part in ([0, 1], [2]))
+    (total / sums.tokens).backward()
+    torch.testing.assert_close(found, {name: parameter.grad for name, parameter in objective.named_parameters()}, atol=1e-6, rtol=1e-4)
+
+
+def test_dropout_belongs_to_seed_and_update() -> None:
+    first, again, other = (gradients([[0, 1, 2]], *DROPOUT, update=update)[0] for update in (3, 3, 4))
+    assert all(first[name].equal(again[name]) for name in first)
+    assert not all(first[name].equal(other[name]) for name in first)
+
+
+def test_every_seed_update_and_slot_has_a_seed_of_its_own() -> None:
+    seeds = {batch_seed(seed, update, slot) for seed in range(5) for update in range(20) for slot in range(6)}
+    assert len(seeds) == 5 * 20 * 6
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize("mode", ["aligned", "mixed"])
+def test_two_processes_give_the_gradient_of_one_that_accumulates_twice_as_much(tmp_path: Path, mode: str) -> None:
+    config, port = tiny_config(*DROPOUT, f"training.mode={mode}"), free_port()
+    files = [tmp_path / f"{rank}.safetensors" for rank in range(2)]
+    processes = [in_own_process(gradients_in_own_process, rank, 2, port, 2, config, file) for rank, file in enumerate(files)]
+    expected = {name: parameter.grad for name, parameter in gradients_of_update_7(config, ALONE, 4).named_parameters()}
+    assert [exit_code_of(process) for process in processes] == [0, 0]
+    first, second = (load_file(file) for file in files)
+    assert all(first[name].equal(second[name]) for name in first)
+    torch.testing.assert_close(first, expected, atol=1e-6, rtol=1e-4)
+
+
+def with_gradient(*values: float) -> tuple[nn.Parameter, torch.optim.Optimizer]:
+    parameter = nn.Parameter(torch.zeros(len(values)))
+    parameter.grad = torch.tensor(values)
+    return parameter, torch.optim.SGD([parameter], lr=99.0)
+
+
+def test_a_long_gradient_is_cut_to_the_norm_and_a_short_one_is_not() -> None:
+    config = tiny_config("training.clip_norm=3").training
+    long, optimizer = with_gradient(6.0, 8.0)
+    assert clip_and_step(optimizer, [long], config, 0.5)
+    torch.testing.assert_close(long.data, torch.tensor([-0.9, -1.2]))
+    short, optimizer = with_gradient(0.6, 0.8)
+    assert clip_and_step(optimizer, [short], config, 0.5)
+    torch.testing.assert_close(short.data, torch.tensor([-0.3, -0.4]))
+    assert short.grad is None
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_gradient_that_is_not_finite_moves_nothing(bad: float) -> None:
+    parameter, optimizer = with_gradient(1.0, bad)
+    assert not clip_and_step(optimizer, [parameter], tiny_config().training, 0.5)
+    assert parameter.tolist() == [0, 0]
+
+
+def test_the_optimizer_is_adam_with_the_moments_of_the_paper() -> None:
+    (group,) = make_optimizer(tiny_model(), tiny_config("training.weight_decay=0.25").training).param_groups
+    assert (group["betas"], group["weight_decay"]) == ((0.9, 0.98), 0.25)
+
+
+def poisoned_objective(batch: Batch) -> TrainingObjective:
+    """An objective that is not a number for whatever contains the batch's first source token."""
+    objective = TrainingObjective(tiny_model(), tiny_config())
+    with torch.no_grad():
+        objective.model.source_embedding.weight[batch.source[0, 0]] = float("nan")
+    return objective
+
+
+def test_a_failure_names_the_pairs_of_the_bad_batch_alone() -> None:
+    pairs = tiny_pairs(30)
+    token = pairs.source(0)[0]
+    without = [number for number in range(30) if token not in pairs.source(number)]
+    good, bad = make_batch(pairs, without[:3]), make_batch(pairs, [0, without[4]])
+    error = failure(poisoned_objective(bad), [good, bad], ALONE, update=9, advice="do something")
+    assert str(error) == f"the loss is not a number at update 9, in the batch of training pairs 1, {without[4] + 1}; do something"
+
+
+def test_a_failure_of_the_gradient_alone_names_all_batches_and_shortens_long_lists() -> None:
+    objective = TrainingObjective(tiny_model(), tiny_config())
+    batches = [make_batch(tiny_pairs(30), range(start, start + 15)) for start in (0, 15)]
+    error = failure(objective, batches, ALONE, update=2, advice="do something")
+    assert re.fullmatch(r"the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more; do something", str(error))
