@@ -46,7 +46,7 @@ def corpus(
     seed: Annotated[int, typer.Option(min=0, help="Another seed makes other sentences.")] = 1,
 ) -> None:
     """Write the built-in German-English corpus as plain text files."""
-    from anydepth.text.demo_corpus import write_corpus
+    from anydepth.text.demo.corpus import write_corpus
 
     for split, pairs in write_corpus(to, seed=seed).items():
         say(f"{split}: {pairs:,} pairs")
@@ -68,15 +68,14 @@ def prepare(
     joint: Annotated[bool, typer.Option("--joint/--separate", help="One vocabulary for both languages, or one for each.")] = True,
     max_tokens: Annotated[int, typer.Option(help="Drop training pairs with a side longer than this.")] = 250,
     max_ratio: Annotated[float, typer.Option(help="Drop training pairs whose sides differ by more than this factor.")] = 3.0,
+    sample: Annotated[int, typer.Option(help="Lines to learn the vocabulary from; memory grows with it, not with the corpus.")] = 1_000_000,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace prepared data at --to.")] = False,
 ) -> None:
     """Turn parallel text into a vocabulary and memory-mapped token files."""
     from anydepth.text.prepare import PrepareSettings
     from anydepth.text.prepare import prepare as prepare_text
 
-    settings = PrepareSettings(
-        source_lang, target_lang, train, valid, test, vocab_size=vocab_size, joint=joint, max_tokens=max_tokens, max_ratio=max_ratio
-    )
+    settings = PrepareSettings(source_lang, target_lang, train, valid, test, vocab_size, joint, max_tokens, max_ratio, sample)
     prepare_text(settings, to, overwrite=overwrite, report=say)
 
 

@@ -68,7 +68,7 @@ class ModelConfig(Section):
                 choices = " or ".join(str(choice) for choice in (below, above) if choice > 0)
                 raise ValueError(f"model.{side}.dim = {dim} is not divisible by model.heads = {self.heads}; try {choices}")
             if dim % 2:
-                raise ValueError(f"model.{side}.dim = {dim} is odd; sinusoidal positions need an even width, try {dim + 1}")
+                raise ValueError(f"model.{side}.dim = {dim} is odd; sinusoidal positions need an even width, try {dim + self.heads}")
         return self
 
     @property

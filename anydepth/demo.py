@@ -11,7 +11,7 @@ from anydepth.evaluation.measure import validation_scorer
 from anydepth.evaluation.table import evaluation_json, evaluation_table
 from anydepth.inference.translator import Translator, word_exits
 from anydepth.model.run import Run
-from anydepth.text.demo_corpus import write_corpus
+from anydepth.text.demo.corpus import write_corpus
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import new_run, resumed_run, train_run
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import socket
 from collections.abc import Callable
 from itertools import count
 from multiprocessing import get_context
@@ -83,9 +84,12 @@ def random_exits(*shape: int, seed: int) -> Tensor:
 def prepare_tiny(folder: Path, *, joint: bool = False) -> PreparedData:
     """40 training and 5 validation pairs of made-up words, prepared in `folder`/data."""
     randomness = random.Random(3)
-    for split, count in (("train", 40), ("valid", 5)):
-        numbers = [randomness.choices(range(9), k=randomness.randint(1, 7)) for _ in range(count)]
-        for language, words in (("de", "der hund läuft und die katze schläft heute gern"), ("en", "the dog runs and a cat sleeps today gladly")):
+    for split, pairs in (("train", 40), ("valid", 5)):
+        numbers = [randomness.choices(range(9), k=randomness.randint(1, 7)) for _ in range(pairs)]
+        for language, words in (
+            ("de", "der hund läuft und die katze schläft heute gern"),
+            ("en", "the dog runs and a cat sleeps today gladly"),
+        ):
             lines = [" ".join(words.split()[number] for number in line) for line in numbers]
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     settings = PrepareSettings("de", "en", str(folder / "train"), str(folder / "valid"), vocab_size=300, joint=joint)
@@ -114,9 +118,7 @@ def no_scores(model: Transformer) -> list[float]:
     raise AssertionError("no BLEU was asked for")
 
 
-def train(
-    run: Run, data: PreparedData, *, resume: bool = False, score_exits: Callable[[Transformer], list[float]] = no_scores
-) -> Training:
+def train(run: Run, data: PreparedData, *, resume: bool = False, score_exits: Callable[[Transformer], list[float]] = no_scores) -> Training:
     """Trains `run` in this process and returns what is left of it."""
     with Reporter(run, is_main=True) as reporter:
         training = Training(run, data, ALONE, reporter, score_exits)
@@ -129,7 +131,7 @@ def train(
 def in_own_process(body: Callable[..., None], *arguments: Any) -> ForkServerProcess:
     """A process that runs `body`, already started. It is forked from a server that has torch loaded, so it starts at once."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["tiny", "torch._dynamo"])
+    context.set_forkserver_preload(["torch._dynamo", "safetensors.torch", "sentencepiece", "pydantic", "rich.progress"])
     process = context.Process(target=body, args=arguments)
     process.start()
     return process
@@ -195,6 +197,13 @@ def gradients_of_update_7(config: Config, group: Workers, accumulation: int) -> 
     mine, _ = next(training_batches(stream, Position(), rank=group.rank, world=group.world, accumulation=accumulation))
     accumulate_gradients(group.wrap(objective), mine, group, seed=1, update=7)
     return objective
+
+
+def free_port() -> int:
+    """A port on which processes of this machine can meet."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def be_worker(rank: int, world: int, port: int) -> None:

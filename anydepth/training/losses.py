@@ -68,7 +68,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden_gradient, classifier_gradient = ctx.saved_tensors
-        return hidden_gradient * gradients[0], classifier_gradient * gradients[0], None, None, None, None, None
+        return hidden_gradient.mul_(gradients[0]), classifier_gradient.mul_(gradients[0]), None, None, None, None, None
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

@@ -51,7 +51,8 @@ class TrainingObjective(nn.Module):
 
     def aligned_rows(self, batch: Batch, memory: Tensor) -> list[ExitRows]:
         """Every exit predicts every target from states that all went through all blocks below (Eq. 4)."""
-        states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks)
+        # unbind, because the gradient of indexing would fill a tensor of all blocks for each of them
+        states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks).unbind()
         real, targets = real_positions(batch.target_mask), batch.targets[batch.target_mask]
         return [
             ExitRows(n, states[n - 1].flatten(0, 1).index_select(0, real), targets, weight, self.supervision[n - 1])

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from anydepth.config import Config, load_config, save_config, with_changes
-from anydepth.errors import ConfigError, RunError
+from anydepth.errors import AnydepthError, ConfigError, RunError
 from anydepth.model.run import Run, create_run
 from anydepth.text.prepare import PreparedData
-from anydepth.training.distributed import workers
+from anydepth.training.distributed import Workers, workers
 from anydepth.training.loop import ScoreExits, Training
 from anydepth.training.reporting import Reporter
 
@@ -42,9 +44,7 @@ def resumed_run(folder: Path, changes: list[str]) -> Run:
 def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer) -> None:
     """Trains the run that `make_run` leaves at `folder`, from its last saved state where it has one; every worker calls this."""
     with workers() as group:
-        if group.is_main:
-            make_run()
-        group.wait()
+        start_together(group, make_run)
         run = Run(Path(folder))
         data = training_data(run)
         with Reporter(run, is_main=group.is_main) as reporter:
@@ -54,6 +54,21 @@ def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer
             else:
                 reporter.forget_after(0)
             training.go()
+
+
+def start_together(group: Workers, make_run: Callable[[], Run]) -> None:
+    """Makes the run in the main worker; what that refuses ends every worker, and only the main one says why."""
+    refusal: AnydepthError | OSError | None = None
+    if group.is_main:
+        try:
+            make_run()
+        except (AnydepthError, OSError) as error:
+            refusal = error
+    is_refused = group.sum(torch.tensor(float(refusal is not None), device=group.device)).item() > 0
+    if refusal is not None:
+        raise refusal
+    if is_refused:
+        raise SystemExit(AnydepthError.exit_code)
 
 
 def training_data(run: Run) -> PreparedData:

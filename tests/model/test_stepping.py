@@ -83,9 +83,7 @@ def test_a_copied_state_passes_through_the_own_projections_of_every_block_above(
         sequence, tokens = sequence[:length], batch.target_inputs[row, :length].tolist()
         memory = reference.encode(model, batch.source[row][batch.source_mask[row]].tolist())
         right = reference.decode(model, tokens, memory, sequence)
-        torch.testing.assert_close(
-            fast[:, row, :length], torch.stack([torch.stack(states) for states in right[1:]]), atol=1e-5, rtol=1e-4
-        )
+        torch.testing.assert_close(fast[:, row, :length], torch.stack([torch.stack(states) for states in right[1:]]), atol=1e-5, rtol=1e-4)
         if any(later > earlier for place, earlier in enumerate(sequence) for later in sequence[place + 1 :]):
             wrong = reference.decode(model, tokens, memory, sequence, reference.projections_of_the_exit)
             assert (torch.stack(wrong[-1]) - fast[-1, row, :length]).abs().max() > 1e-2
@@ -151,11 +149,9 @@ def test_plans_changed_on_the_way_give_the_states_of_the_exits_they_end_in() -> 
 @torch.no_grad()
 def test_source_keys_are_made_once_a_sentence_and_only_where_a_block_ran() -> None:
     model, batch = tiny_model(), tiny_batch()
-    cache, made = new_cache(model, batch), {n: 0 for n in range(1, BLOCKS + 1)}
+    cache, made = new_cache(model, batch), dict.fromkeys(range(1, BLOCKS + 1), 0)
     for n, block in enumerate(model.decoder, 1):
-        block.source_attention.key.register_forward_hook(
-            lambda layer, inputs, output, n=n: made.__setitem__(n, made[n] + len(inputs[0]))
-        )
+        block.source_attention.key.register_forward_hook(lambda layer, inputs, output, n=n: made.__setitem__(n, made[n] + len(inputs[0])))
     cache.choose_rows(torch.arange(BATCH).repeat_interleave(2))
     plans = [[1, 1, 1, 1, 1, 1], [1, 2, 1, 1, 1, 3], [2, 2, 1, 1, 3, 1]]
     ready = [{1: [0, 1, 2]}, {1: [0, 1, 2], 2: [0, 2], 3: [2]}, {1: [0, 1, 2], 2: [0, 2], 3: [2]}]

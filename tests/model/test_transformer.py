@@ -5,8 +5,23 @@ import math
 import pytest
 import reference
 import torch
-from tiny import BATCH, BLOCKS, DIM, ENCODER_BLOCKS, ENCODER_DIM, ENCODER_FFN_DIM, FFN_DIM, SOURCE, SOURCE_VOCAB, TARGET_VOCAB, TIME
-from tiny import random_exits, tiny_batch, tiny_config, tiny_model
+from tiny import (
+    BATCH,
+    BLOCKS,
+    DIM,
+    ENCODER_BLOCKS,
+    ENCODER_DIM,
+    ENCODER_FFN_DIM,
+    FFN_DIM,
+    SOURCE,
+    SOURCE_VOCAB,
+    TARGET_VOCAB,
+    TIME,
+    random_exits,
+    tiny_batch,
+    tiny_config,
+    tiny_model,
+)
 from torch.nn import functional as F
 
 from anydepth.errors import ConfigError
@@ -82,7 +97,11 @@ def test_no_position_sees_a_later_target() -> None:
 def test_exit_logits_come_from_each_rows_own_classifier(classifiers: str) -> None:
     model = tiny_model(f"model.classifiers={classifiers}")
     hidden, exits = torch.randn(9, DIM), torch.tensor([3, 1, 4, 1, 2, 2, 4, 3, 1])
-    own = {"untied": lambda n: model.classifiers[n - 1], "shared": lambda n: model.classifiers[0], "tied": lambda n: model.target_embedding.weight}
+    own = {
+        "untied": lambda n: model.classifiers[n - 1],
+        "shared": lambda n: model.classifiers[0],
+        "tied": lambda n: model.target_embedding.weight,
+    }
     expected = torch.stack([own[classifiers](n) @ h for h, n in zip(hidden, exits.tolist(), strict=True)])
     torch.testing.assert_close(model.exit_logits(hidden, exits), expected)
     torch.testing.assert_close(model.exit_logits(hidden[exits == 2], exits[exits == 2]), expected[exits == 2])

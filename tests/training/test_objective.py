@@ -41,7 +41,9 @@ def separate_losses(model: Transformer, batch: Batch, smoothing: float) -> list[
     states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask)
     targets = batch.targets.masked_fill(~batch.target_mask, -100)
     return [
-        F.cross_entropy((states[n - 1] @ model.classifier(n).t()).flatten(0, 1), targets.flatten(), label_smoothing=smoothing, reduction="sum")
+        F.cross_entropy(
+            (states[n - 1] @ model.classifier(n).t()).flatten(0, 1), targets.flatten(), label_smoothing=smoothing, reduction="sum"
+        )
         for n in model.config.classifier_exits
     ]
 
@@ -49,7 +51,9 @@ def separate_losses(model: Transformer, batch: Batch, smoothing: float) -> list[
 @pytest.mark.parametrize("weighting", OMEGAS)
 @pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])
 def test_the_aligned_loss_is_the_weighted_mean_of_the_exits_own_losses(weighting: str, classifiers: str) -> None:
-    objective = new_objective(f"training.exit_weights={weighting}" if weighting != "1" else 'training.exit_weights="1"', f"model.classifiers={classifiers}")
+    objective = new_objective(
+        f"training.exit_weights={weighting}" if weighting != "1" else 'training.exit_weights="1"', f"model.classifiers={classifiers}"
+    )
     batch = tiny_batch()
     loss, likelihoods, rows = objective(batch, 0)
     omegas = OMEGAS[weighting]
@@ -109,7 +113,9 @@ def test_mixed_training_costs_as_many_passes_as_paths(paths: int) -> None:
     shapes: dict[str, list[tuple[int, ...]]] = {"encoder": [], "decoder": []}
     for side, blocks in (("encoder", objective.model.encoder), ("decoder", objective.model.decoder)):
         for block in blocks:
-            block.feed_forward.register_forward_hook(lambda layer, inputs, output, side=side: shapes[side].append(tuple(inputs[0].shape[:2])))
+            block.feed_forward.register_forward_hook(
+                lambda layer, inputs, output, side=side: shapes[side].append(tuple(inputs[0].shape[:2]))
+            )
     batch = tiny_batch()
     objective(batch, 0)
     assert shapes["encoder"] == [tuple(batch.source.shape)] * len(objective.model.encoder)
@@ -164,9 +170,7 @@ def test_gradient_scaling_reaches_every_block_with_the_factors_of_algorithm_1(ra
     plain, scaled = new_objective(), new_objective(f"training.gradient_ratio={ratio}")
     batch = tiny_batch()
     gamma = {n: ratio * (BLOCKS - n) for n in range(1, BLOCKS)} | {BLOCKS: 1.0}
-    factors = {
-        m: {m: gamma[m]} | {n: math.prod(1 / gamma[k] for k in range(n + 1, m)) for n in range(1, m)} for m in range(1, BLOCKS + 1)
-    }
+    factors = {m: {m: gamma[m]} | {n: math.prod(1 / gamma[k] for k in range(n + 1, m)) for n in range(1, m)} for m in range(1, BLOCKS + 1)}
     for m in range(1, BLOCKS + 1):
         found, expected = (
             gradients(

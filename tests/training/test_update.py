@@ -1,13 +1,22 @@
 """One update: the same gradient however the global batch is cut, clipped, and refused when it is not a number."""
 
 import re
-import socket
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import ALONE, exit_code_of, gradients_in_own_process, gradients_of_update_7, in_own_process, tiny_config, tiny_model, tiny_pairs
+from tiny import (
+    ALONE,
+    exit_code_of,
+    free_port,
+    gradients_in_own_process,
+    gradients_of_update_7,
+    in_own_process,
+    tiny_config,
+    tiny_model,
+    tiny_pairs,
+)
 from torch import Tensor, nn
 
 from anydepth.text.batches import Batch, make_batch
@@ -52,12 +61,6 @@ def test_every_seed_update_and_slot_has_a_seed_of_its_own() -> None:
     seeds = {batch_seed(seed, update, slot) for seed in range(5) for update in range(20) for slot in range(6)}
     assert len(seeds) == 5 * 20 * 6
     assert all(0 <= seed < 2**63 for seed in seeds)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @pytest.mark.parametrize("mode", ["aligned", "mixed"])

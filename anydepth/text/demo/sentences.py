@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from anydepth.text.demo_clauses import (
+from anydepth.text.demo.clauses import (
     Clause,
     Piece,
     english_command,
@@ -14,9 +14,9 @@ from anydepth.text.demo_clauses import (
     german_main,
     german_question,
 )
-from anydepth.text.demo_phrases import POLITE, PRONOUNS, Phrase, article_phrase, chance, choose_noun, pick
-from anydepth.text.demo_scenes import act, choose_person
-from anydepth.text.demo_verbs import frames_for, frames_with_object
+from anydepth.text.demo.phrases import POLITE, PRONOUNS, Phrase, article_phrase, chance, choose_noun, pick
+from anydepth.text.demo.scenes import act, choose_person
+from anydepth.text.demo.verbs import frames_for, frames_with_object
 
 Pair = tuple[str, str]
 
@@ -123,5 +123,11 @@ def command(random: Random) -> Pair:
 
 
 SIMPLE: tuple[tuple[float, Callable[[Random], Pair]], ...] = (
-    (24.0, statement), (6.0, yes_no_question), (4.0, word_question), (2.5, object_question), (1.5, place_question), (2.0, which_question),
-    (6.0, command))
+    (24.0, statement),
+    (6.0, yes_no_question),
+    (4.0, word_question),
+    (2.5, object_question),
+    (1.5, place_question),
+    (2.0, which_question),
+    (6.0, command),
+)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from anydepth.text.demo_lexicon import ADJECTIVES, CITIES, COMPOUNDS, COUNTRIES, MEN, NOUNS, PHRASE_COMPOUNDS, PLACES, WOMEN
+from anydepth.text.demo.lexicon import ADJECTIVES, CITIES, COMPOUNDS, COUNTRIES, MEN, NOUNS, PHRASE_COMPOUNDS, PLACES, WOMEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,18 @@ def parse_compounds(line: str, *, leads_phrase: bool) -> list[Noun]:
             head, _, link = meaning.partition("_")
             lead = "" if leads_phrase else english + " "
             after = f" {link} {english}" if leads_phrase else ""
-            found.append(Noun(german + tail, gender, german + plural, lead + head, lead + regular_plural(head),
-                              tuple(kinds.split(".")), english_tail=after, is_compound=True))
+            found.append(
+                Noun(
+                    german + tail,
+                    gender,
+                    german + plural,
+                    lead + head,
+                    lead + regular_plural(head),
+                    tuple(kinds.split(".")),
+                    english_tail=after,
+                    is_compound=True,
+                )
+            )
     return found
 
 
@@ -125,8 +135,16 @@ def adjectives() -> tuple[Adjective, ...]:
     for line in table_lines(ADJECTIVES):
         german, english, kinds = (column.split() for column in line.split(":"))
         word, stem, comparative = german
-        found.append(Adjective(word, word if stem == "-" else stem, comparative.strip("-"), english[0],
-                               english[1].strip("-").replace("_", " "), tuple(kinds)))
+        found.append(
+            Adjective(
+                word,
+                word if stem == "-" else stem,
+                comparative.strip("-"),
+                english[0],
+                english[1].strip("-").replace("_", " "),
+                tuple(kinds),
+            )
+        )
     return tuple(found)
 
 

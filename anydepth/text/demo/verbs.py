@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import cache
 
-from anydepth.text.demo_english import EnglishModal, EnglishVerb
-from anydepth.text.demo_entries import table_lines
-from anydepth.text.demo_german import GermanVerb, infinitive_form
+from anydepth.text.demo.english import EnglishModal, EnglishVerb
+from anydepth.text.demo.entries import table_lines
+from anydepth.text.demo.german import GermanVerb, infinitive_form
 
 # German: prefix|infinitive, then for strong verbs the stem of du/er (or -), preterite and participle; "sein"; "sich".
 # English: base, then past and participle if irregular; |particle follows a pronoun object, /tail does not move.
@@ -159,17 +159,57 @@ beginnen - begann begonnen : begin began begun : d : event+project : -
 """
 
 # What can lie weeks or months away.
-REMOTE = ("einladen", "vorbereiten", "ankommen", "zurückkommen", "umziehen", "stattfinden", "anfangen", "absagen",
-          "teilnehmen", "kaufen", "verkaufen", "schreiben", "verlieren", "reparieren", "besuchen", "treffen", "schenken",
-          "schicken", "leihen", "fahren", "fliegen", "malen", "besichtigen", "gewinnen", "planen", "beginnen", "arbeiten",
-          "studieren", "verpassen")
+REMOTE = (
+    "einladen",
+    "vorbereiten",
+    "ankommen",
+    "zurückkommen",
+    "umziehen",
+    "stattfinden",
+    "anfangen",
+    "absagen",
+    "teilnehmen",
+    "kaufen",
+    "verkaufen",
+    "schreiben",
+    "verlieren",
+    "reparieren",
+    "besuchen",
+    "treffen",
+    "schenken",
+    "schicken",
+    "leihen",
+    "fahren",
+    "fliegen",
+    "malen",
+    "besichtigen",
+    "gewinnen",
+    "planen",
+    "beginnen",
+    "arbeiten",
+    "studieren",
+    "verpassen",
+)
 
 # What has no hour of the day.
 LASTING = ("umziehen", "studieren", "leben", "planen", "leihen", "gewinnen", "bleiben", "freuen", "träumen", "interessieren")
 # Going somewhere, what one goes there for, and turns of events, after which one does something else.
 GOING = ("gehen", "fahren", "reisen", "zurückfahren", "fliegen", "laufen", "zurückkommen", "aufstehen")
-PURPOSES = ("besuchen", "treffen", "kaufen", "besichtigen", "abholen", "suchen", "helfen", "danken", "sprechen", "zurückgeben", "fragen",
-            "teilnehmen", "füttern")
+PURPOSES = (
+    "besuchen",
+    "treffen",
+    "kaufen",
+    "besichtigen",
+    "abholen",
+    "suchen",
+    "helfen",
+    "danken",
+    "sprechen",
+    "zurückgeben",
+    "fragen",
+    "teilnehmen",
+    "füttern",
+)
 TURNS = ("ankommen", "zurückkommen", "aufwachen", "finden", "verlieren", "vergessen", "verpassen", "gewinnen", "einschlafen", "aufstehen")
 
 MODAL_TABLE: dict[str, tuple[str, EnglishModal]] = {
@@ -267,8 +307,15 @@ def frames() -> tuple[Frame, ...]:
     found = []
     for line in table_lines(FRAMES):
         german, english, aspect, subjects, complements = line.split(" : ")
-        found.append(Frame(parse_german(german.split()), parse_english(english.split()), aspect, subjects,
-                           tuple(parse_complement(word) for word in complements.split() if word != "-")))
+        found.append(
+            Frame(
+                parse_german(german.split()),
+                parse_english(english.split()),
+                aspect,
+                subjects,
+                tuple(parse_complement(word) for word in complements.split() if word != "-"),
+            )
+        )
     return tuple(found)
 
 
@@ -315,5 +362,6 @@ def modals() -> dict[str, Modal]:
     return {word: Modal(GermanVerb(word, preterite=past), english) for word, (past, english) in MODAL_TABLE.items()}
 
 
-COPULA = Frame(GermanVerb("sein", preterite="war", participle="gewesen", auxiliary="sein"), EnglishVerb("be", "was", "been"), "s",
-               "person", ())
+COPULA = Frame(
+    GermanVerb("sein", preterite="war", participle="gewesen", auxiliary="sein"), EnglishVerb("be", "was", "been"), "s", "person", ()
+)

@@ -6,9 +6,9 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
-from anydepth.text.demo_english import with_article
-from anydepth.text.demo_entries import Adjective, Noun, adjectives_for, names, nouns_of
-from anydepth.text.demo_german import (
+from anydepth.text.demo.english import with_article
+from anydepth.text.demo.entries import Adjective, Noun, adjectives_for, names, nouns_of
+from anydepth.text.demo.german import (
     CASES,
     DEFINITE,
     DER_ENDINGS,
@@ -20,7 +20,7 @@ from anydepth.text.demo_german import (
     declined_stem,
     noun_form,
 )
-from anydepth.text.demo_numbers import english_number, german_number
+from anydepth.text.demo.numbers import english_number, german_number
 
 Item = TypeVar("Item")
 
@@ -68,8 +68,16 @@ THING_PRONOUNS = {
     "n": Phrase(("es", "es", "ihm", ""), "it", "it", "", gender="n", is_pronoun=True, is_human=False),
     "p": replace(PRONOUNS["they"], refers="", is_human=False),
 }
-POSSESSIVES = {"I": ("mein", "my"), "you": ("dein", "your"), "he": ("sein", "his"), "she": ("ihr", "her"), "we": ("unser", "our"),
-               "all of you": ("euer", "your"), "they": ("ihr", "their"), "polite you": ("Ihr", "your")}
+POSSESSIVES = {
+    "I": ("mein", "my"),
+    "you": ("dein", "your"),
+    "he": ("sein", "his"),
+    "she": ("ihr", "her"),
+    "we": ("unser", "our"),
+    "all of you": ("euer", "your"),
+    "they": ("ihr", "their"),
+    "polite you": ("Ihr", "your"),
+}
 
 
 def pick(random: Random, items: Sequence[Item]) -> Item:
@@ -113,9 +121,18 @@ def article_phrase(noun: Noun, adjective: Adjective | None, article: str, *, is_
     else:
         english = (no_article if article == "no" else leads[article]) + words
     assert len(german) == 4
-    return Phrase((german[0], german[1], german[2], german[3]), english, english, reference_of(noun, is_plural=is_plural),
-                  gender=noun.gender, is_plural=is_plural, is_definite=article not in ("a", "no", "bare", "many"),
-                  is_human="person" in noun.kinds, has_adjective=adjective is not None, head=noun.german)
+    return Phrase(
+        (german[0], german[1], german[2], german[3]),
+        english,
+        english,
+        reference_of(noun, is_plural=is_plural),
+        gender=noun.gender,
+        is_plural=is_plural,
+        is_definite=article not in ("a", "no", "bare", "many"),
+        is_human="person" in noun.kinds,
+        has_adjective=adjective is not None,
+        head=noun.german,
+    )
 
 
 def german_words(noun: Noun, adjective: Adjective | None, article: str, case: str, column: str, owner: str) -> str:
@@ -202,8 +219,15 @@ def choose_article(random: Random, noun: Noun, owner: str) -> tuple[str, bool]:
     if owner and can_be_owned and chance(random, 0.5 if "near" in noun.kinds else 0.2):
         return "own", "single" not in noun.kinds and chance(random, 0.2)
     roll = random.random() * (0.66 if "single" in noun.kinds else 1.0)
-    for limit, article, is_plural in ((0.42, "the", False), (0.66, "a", False), (0.76, "the", True), (0.83, "this", False),
-                                      (0.88, "many", True), (0.92, "all", True), (0.94, "this", True)):
+    for limit, article, is_plural in (
+        (0.42, "the", False),
+        (0.66, "a", False),
+        (0.76, "the", True),
+        (0.83, "this", False),
+        (0.88, "many", True),
+        (0.92, "all", True),
+        (0.94, "this", True),
+    ):
         if roll < limit:
             return article, is_plural
     return "number", True

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from anydepth.text import demo_english, demo_german
-from anydepth.text.demo_phrases import Phrase
-from anydepth.text.demo_verbs import Frame, Modal
+from anydepth.text.demo import english, german
+from anydepth.text.demo.phrases import Phrase
+from anydepth.text.demo.verbs import Frame, Modal
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,12 @@ def german_verbs(clause: Clause) -> tuple[str, str]:
     """The finite verb and what closes the main clause: (ruft, an), (hat, angerufen), (will, anrufen)."""
     verb, subject = clause.frame.german, clause.subject
     if clause.modal is not None:
-        inflect = demo_german.present_form if clause.german_tense == "present" else demo_german.preterite_form
-        return inflect(clause.modal.german, subject.person, is_plural=subject.is_plural), demo_german.infinitive_form(verb)
+        inflect = german.present_form if clause.german_tense == "present" else german.preterite_form
+        return inflect(clause.modal.german, subject.person, is_plural=subject.is_plural), german.infinitive_form(verb)
     if clause.german_tense == "perfect":
-        auxiliary = demo_german.GermanVerb(verb.auxiliary)
-        return (demo_german.present_form(auxiliary, subject.person, is_plural=subject.is_plural),
-                demo_german.participle_form(verb))
-    inflect = demo_german.present_form if clause.german_tense == "present" else demo_german.preterite_form
+        auxiliary = german.GermanVerb(verb.auxiliary)
+        return (german.present_form(auxiliary, subject.person, is_plural=subject.is_plural), german.participle_form(verb))
+    inflect = german.present_form if clause.german_tense == "present" else german.preterite_form
     return inflect(verb, subject.person, is_plural=subject.is_plural), verb.prefix
 
 
@@ -99,13 +98,13 @@ def middle_field(clause: Clause, *, leaves_out_time: bool = False, leaves_out: P
         late = [piece.german for piece in objects if not piece.is_definite]
         return [*pronouns, *early, time, frequency, negation, *late, *others]
     first = [piece.german for piece in objects[:1] if len(objects) == 2 and piece.is_definite]
-    return [*pronouns, *first, time, frequency, *(piece.german for piece in objects[len(first):]), *others]
+    return [*pronouns, *first, time, frequency, *(piece.german for piece in objects[len(first) :]), *others]
 
 
 def reflexive_of(clause: Clause) -> str:
     """The reflexive pronoun that agrees with the subject, if the verb has one."""
     subject = clause.subject
-    return demo_german.reflexive_pronoun(subject.person, is_plural=subject.is_plural) if clause.frame.german.is_reflexive else ""
+    return german.reflexive_pronoun(subject.person, is_plural=subject.is_plural) if clause.frame.german.is_reflexive else ""
 
 
 def inverted_subject(clause: Clause) -> list[str]:
@@ -147,13 +146,13 @@ def german_final(clause: Clause, *, opener: str, asked: Piece | None = None, has
 
 def german_infinitive(clause: Clause, *, opener: str = "") -> str:
     """The clause without subject that ends in zu and an infinitive."""
-    return joined([opener, reflexive_of(clause), *middle_field(clause), demo_german.zu_infinitive(clause.frame.german)])
+    return joined([opener, reflexive_of(clause), *middle_field(clause), german.zu_infinitive(clause.frame.german)])
 
 
 def german_command(clause: Clause, *, is_polite: bool) -> str:
     """The command to du or, politely, to Sie."""
     verb = clause.frame.german
-    lead = f"{verb.infinitive} Sie" if is_polite else demo_german.imperative_form(verb)
+    lead = f"{verb.infinitive} Sie" if is_polite else german.imperative_form(verb)
     please = "" if clause.negation else "bitte"
     return joined([lead, reflexive_of(clause), please, *middle_field(clause), verb.prefix])
 
@@ -164,10 +163,10 @@ def english_verbs(clause: Clause, *, is_question: bool) -> tuple[str, str]:
     needs_auxiliary = is_question or bool(clause.negation)
     if clause.modal is not None:
         tense = "past" if clause.german_tense == "preterite" else "present"
-        return demo_english.modal_forms(clause.modal.english, verb.base, tense, subject.person, is_plural=subject.is_plural,
-                                        needs_auxiliary=needs_auxiliary)
-    return demo_english.finite_forms(verb, clause.english_tense, subject.person, is_plural=subject.is_plural,
-                                     needs_auxiliary=needs_auxiliary)
+        return english.modal_forms(
+            clause.modal.english, verb.base, tense, subject.person, is_plural=subject.is_plural, needs_auxiliary=needs_auxiliary
+        )
+    return english.finite_forms(verb, clause.english_tense, subject.person, is_plural=subject.is_plural, needs_auxiliary=needs_auxiliary)
 
 
 def english_objects(clause: Clause, *, asked: Piece | None = None) -> list[str]:
@@ -184,8 +183,9 @@ def english_objects(clause: Clause, *, asked: Piece | None = None) -> list[str]:
     return [verb.tail, *particle, stranded, predicate, *others]
 
 
-def english_main(clause: Clause, *, is_time_first: bool = False, has_gap: bool = False, opener: str = "",
-                 asked: Piece | None = None) -> str:
+def english_main(
+    clause: Clause, *, is_time_first: bool = False, has_gap: bool = False, opener: str = "", asked: Piece | None = None
+) -> str:
     """The statement; it also serves subordinate clauses (with an opener) and relative clauses (with a gap or a piece asked)."""
     auxiliary, rest = english_verbs(clause, is_question=False)
     verbs = negated_auxiliary(auxiliary, has_not=bool(clause.negation))
@@ -193,8 +193,19 @@ def english_main(clause: Clause, *, is_time_first: bool = False, has_gap: bool =
     time = clause.time.english if clause.time else ""
     frequency = clause.frequency.english if clause.frequency else ""
     yet = "yet" if clause.negation == "noch nicht" else ""
-    return joined([opener, time if is_time_first else "", subject, verbs, frequency, rest, *english_objects(clause, asked=asked),
-                   "" if is_time_first else time, yet])
+    return joined(
+        [
+            opener,
+            time if is_time_first else "",
+            subject,
+            verbs,
+            frequency,
+            rest,
+            *english_objects(clause, asked=asked),
+            "" if is_time_first else time,
+            yet,
+        ]
+    )
 
 
 def negated_auxiliary(auxiliary: str, *, has_not: bool) -> str:
@@ -222,7 +233,7 @@ def english_infinitive(clause: Clause, *, opener: str = "to") -> str:
 def english_gerund(clause: Clause, *, opener: str) -> str:
     """The clause without subject as an -ing form: without calling the doctor."""
     time = clause.time.english if clause.time else ""
-    return joined([opener, demo_english.ing_form(clause.frame.english.base), *english_objects(clause), time])
+    return joined([opener, english.ing_form(clause.frame.english.base), *english_objects(clause), time])
 
 
 def english_command(clause: Clause) -> str:

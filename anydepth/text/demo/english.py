@@ -103,8 +103,7 @@ class EnglishModal:
     link: str = ""
 
 
-def modal_forms(modal: EnglishModal, base: str, tense: str, person: int, *, is_plural: bool,
-                needs_auxiliary: bool) -> tuple[str, str]:
+def modal_forms(modal: EnglishModal, base: str, tense: str, person: int, *, is_plural: bool, needs_auxiliary: bool) -> tuple[str, str]:
     """The auxiliary and the rest of a verb group with a modal: ("can", "read"), ("does", "want to read"), ("", "had to read")."""
     if modal.verb is None:
         auxiliary = modal.past_auxiliary if tense == "past" else modal.auxiliary

@@ -5,9 +5,9 @@ from pathlib import Path
 from random import Random
 
 from anydepth.atomic import write_text
-from anydepth.text.demo_complex import COMPLEX
-from anydepth.text.demo_facts import FACTS
-from anydepth.text.demo_sentences import SIMPLE
+from anydepth.text.demo.complex import COMPLEX
+from anydepth.text.demo.facts import FACTS
+from anydepth.text.demo.sentences import SIMPLE
 
 SPLIT_SIZES = {"train": 24000, "valid": 500, "test": 500}
 MIN_WORDS, MAX_WORDS = 4, 25
@@ -54,7 +54,7 @@ def generate_corpus(*, seed: int = 1) -> dict[str, list[tuple[str, str]]]:
     pairs = list(translations.items())
     corpus, start = {}, 0
     for split, size in SPLIT_SIZES.items():
-        corpus[split] = pairs[start:start + size]
+        corpus[split] = pairs[start : start + size]
         start += size
     return corpus
 

@@ -248,7 +248,7 @@ leer - - : empty - : building room stood
 lustig - lustiger : funny funnier : person text watched sung animal
 spannend - spannender : exciting more_exciting : pages told watched show trip
 seltsam - seltsamer : strange stranger : idea watched told person noted lock
-wunderbar - - : wonderful - : event trip show sung
+wunderbar - - : wonderful - : joy show sung
 """
 
 MEN = """Peter Paul Hans Karl Max Felix Jonas Leon Lukas Tim Tom Jan Stefan Thomas Michael Martin Andreas Frank Jürgen Klaus Otto
@@ -256,8 +256,8 @@ Emil Anton Oskar David Simon Daniel Georg Robert Walter Mehmet Ivan Luca Pierre"
 WOMEN = """Anna Maria Laura Julia Sophie Lena Emma Mia Hanna Clara Eva Katrin Sabine Petra Monika Ursula Renate Ingrid Helga Greta
 Frieda Ida Nina Sara Lisa Marie Johanna Charlotte Martha Elena Fatma Yuki Olga Chiara"""
 
-CITIES = """Berlin Hamburg Frankfurt Stuttgart Dresden Leipzig Bremen Bonn Essen Dortmund Kiel Rostock Potsdam Erfurt Kassel Mainz
-Freiburg Heidelberg Augsburg Salzburg Innsbruck Bern London Paris Madrid Oslo Stockholm Helsinki Budapest Amsterdam München=Munich
+CITIES = """Berlin Hamburg Frankfurt Stuttgart Dresden Leipzig Bremen Bonn Essen Kiel Mainz
+Freiburg Heidelberg Salzburg Innsbruck Bern London Paris Madrid Oslo Stockholm Helsinki Budapest Amsterdam München=Munich
 Köln=Cologne Wien=Vienna Nürnberg=Nuremberg Hannover=Hanover Zürich=Zurich Genf=Geneva Rom=Rome Mailand=Milan Venedig=Venice
 Prag=Prague Warschau=Warsaw Moskau=Moscow Lissabon=Lisbon Kopenhagen=Copenhagen Brüssel=Brussels Athen=Athens"""
 COUNTRIES = """Italien=Italy Spanien=Spain Frankreich=France Schweden=Sweden Norwegen=Norway Griechenland=Greece Österreich=Austria

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from anydepth.text.demo_entries import Noun
+from anydepth.text.demo.entries import Noun
 
 CASES = ("nom", "acc", "dat", "gen")
 # Rows are the cases in the order of CASES; columns are masculine, feminine, neuter and plural.
@@ -15,8 +15,16 @@ EIN_ENDINGS = ("- e - e", "en e - e", "em er em en", "es er es er")
 WEAK_ENDINGS = ("e e e en", "en e e en", "en en en en", "en en en en")
 MIXED_ENDINGS = ("er e es en", "en e es en", "en en en en", "en en en en")
 STRONG_ENDINGS = ("er e es e", "en e es e", "em er em en", "en er en er")
-CONTRACTIONS = {"in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans", "zu dem": "zum", "zu der": "zur",
-                "von dem": "vom", "bei dem": "beim"}
+CONTRACTIONS = {
+    "in dem": "im",
+    "in das": "ins",
+    "an dem": "am",
+    "an das": "ans",
+    "zu dem": "zum",
+    "zu der": "zur",
+    "von dem": "vom",
+    "bei dem": "beim",
+}
 
 # Six present forms: ich du er wir ihr sie.
 IRREGULAR_PRESENT = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from anydepth.text.demo_clauses import (
+from anydepth.text.demo.clauses import (
     Clause,
     english_gerund,
     english_infinitive,
@@ -14,12 +14,12 @@ from anydepth.text.demo_clauses import (
     german_main,
     german_question,
 )
-from anydepth.text.demo_english import EnglishVerb
-from anydepth.text.demo_german import RELATIVE, GermanVerb, cell
-from anydepth.text.demo_phrases import PRONOUNS, Phrase, chance, pick, pronoun_for
-from anydepth.text.demo_scenes import act, choose_person, somebody_known, state
-from anydepth.text.demo_sentences import WHO, Pair, main_pair
-from anydepth.text.demo_verbs import GOING, PURPOSES, TURNS, Frame, frames_about, frames_among, frames_for, frames_with_object
+from anydepth.text.demo.english import EnglishVerb
+from anydepth.text.demo.german import RELATIVE, GermanVerb, cell
+from anydepth.text.demo.phrases import PRONOUNS, Phrase, chance, pick, pronoun_for
+from anydepth.text.demo.scenes import act, choose_person, somebody_known, state
+from anydepth.text.demo.sentences import WHO, Pair, main_pair
+from anydepth.text.demo.verbs import GOING, PURPOSES, TURNS, Frame, frames_about, frames_among, frames_for, frames_with_object
 
 WISHES = (
     (GermanVerb("versuchen"), EnglishVerb("try")),
@@ -36,8 +36,13 @@ BELIEFS = (
     (GermanVerb("hoffen"), EnglishVerb("hope")),
     (GermanVerb("hören"), EnglishVerb("hear", "heard", "heard")),
 )
-JUDGEMENTS = (("wichtig", "important"), ("schwierig", "difficult"), ("schön", "nice"), ("gefährlich", "dangerous"),
-              ("langweilig", "boring"))
+JUDGEMENTS = (
+    ("wichtig", "important"),
+    ("schwierig", "difficult"),
+    ("schön", "nice"),
+    ("gefährlich", "dangerous"),
+    ("langweilig", "boring"),
+)
 LOOSE_SPHERES = ("past", "past", "now", "modal", "future")
 
 
@@ -92,8 +97,10 @@ def arrival(random: Random) -> Pair:
     second = tale(random, same if chance(random, 0.6) else choose_person(random))
     while first.pieces and first.pieces[0].german.startswith("kein"):
         first = replace(turn(random, subject, sphere="past", english_tense="past"), negation="")
-    return (f"{german_final(first, opener='als')}, {german_question(second)}",
-            f"{english_main(first, opener='when')}, {english_main(second)}")
+    return (
+        f"{german_final(first, opener='als')}, {german_question(second)}",
+        f"{english_main(first, opener='when')}, {english_main(second)}",
+    )
 
 
 def earlier(random: Random) -> Pair:
@@ -162,8 +169,13 @@ def wish(random: Random) -> Pair:
 def purpose(random: Random) -> Pair:
     """A going somewhere with um ... zu or ohne ... zu."""
     subject = somebody_known(random)
-    lead = act(random, subject=subject, sphere=pick(random, ("past", "modal", "now", "future")), negation_share=0.0,
-               frame=pick(random, frames_among(GOING)))
+    lead = act(
+        random,
+        subject=subject,
+        sphere=pick(random, ("past", "modal", "now", "future")),
+        negation_share=0.0,
+        frame=pick(random, frames_among(GOING)),
+    )
     german, english = main_pair(random, lead)
     if chance(random, 0.35):
         clause = replace(infinitive_act(random, subject), time=None)
@@ -241,5 +253,16 @@ def contrast(random: Random) -> Pair:
 
 
 COMPLEX: tuple[tuple[float, Callable[[Random], Pair]], ...] = (
-    (8.0, reason), (4.0, condition), (2.5, arrival), (2.5, earlier), (5.0, belief), (4.0, indirect_question), (5.0, wish), (4.0, purpose),
-    (2.0, judgement), (5.0, relative_subject), (4.0, relative_object), (4.0, contrast))
+    (8.0, reason),
+    (4.0, condition),
+    (2.5, arrival),
+    (2.5, earlier),
+    (5.0, belief),
+    (4.0, indirect_question),
+    (5.0, wish),
+    (4.0, purpose),
+    (2.0, judgement),
+    (5.0, relative_subject),
+    (4.0, relative_object),
+    (4.0, contrast),
+)

@@ -3,26 +3,49 @@
 from dataclasses import dataclass
 from random import Random
 
-from anydepth.text.demo_clauses import Adverbial
-from anydepth.text.demo_numbers import english_clock, english_number, german_clock, german_number
-from anydepth.text.demo_phrases import chance, pick
-from anydepth.text.demo_verbs import Frame, Modal, modals
+from anydepth.text.demo.clauses import Adverbial
+from anydepth.text.demo.numbers import english_clock, english_number, german_clock, german_number
+from anydepth.text.demo.phrases import chance, pick
+from anydepth.text.demo.verbs import Frame, Modal, modals
 
-DAYS = (("Montag", "Monday"), ("Dienstag", "Tuesday"), ("Mittwoch", "Wednesday"), ("Donnerstag", "Thursday"),
-        ("Freitag", "Friday"), ("Samstag", "Saturday"), ("Sonntag", "Sunday"))
-PAST_TIMES = (("gestern", "yesterday"), ("gestern Abend", "yesterday evening"), ("gestern Morgen", "yesterday morning"),
-              ("heute Morgen", "this morning"), ("letzte Woche", "last week"), ("letzten Monat", "last month"))
-FUTURE_TIMES = (("morgen", "tomorrow"), ("morgen früh", "tomorrow morning"), ("morgen Abend", "tomorrow evening"),
-                ("heute Abend", "this evening"), ("nächste Woche", "next week"), ("nächsten Monat", "next month"))
+DAYS = (
+    ("Montag", "Monday"),
+    ("Dienstag", "Tuesday"),
+    ("Mittwoch", "Wednesday"),
+    ("Donnerstag", "Thursday"),
+    ("Freitag", "Friday"),
+    ("Samstag", "Saturday"),
+    ("Sonntag", "Sunday"),
+)
+PAST_TIMES = (
+    ("gestern", "yesterday"),
+    ("gestern Abend", "yesterday evening"),
+    ("gestern Morgen", "yesterday morning"),
+    ("heute Morgen", "this morning"),
+    ("letzte Woche", "last week"),
+    ("letzten Monat", "last month"),
+)
+FUTURE_TIMES = (
+    ("morgen", "tomorrow"),
+    ("morgen früh", "tomorrow morning"),
+    ("morgen Abend", "tomorrow evening"),
+    ("heute Abend", "this evening"),
+    ("nächste Woche", "next week"),
+    ("nächsten Monat", "next month"),
+)
 PRESENT_TIMES = (("jetzt", "now"), ("gerade", "right now"), ("heute", "today"), ("im Moment", "at the moment"))
 HABITS = (("jeden Tag", "every day"), ("jeden Morgen", "every morning"), ("jeden Abend", "every evening"))
 FREQUENCIES = (("oft", "often"), ("immer", "always"), ("manchmal", "sometimes"), ("nie", "never"), ("selten", "rarely"))
-DAYS_BEFORE_A_CLOCK = {"past": (("gestern", "yesterday"), ("heute Morgen", "this morning")),
-                       "future": (("morgen", "tomorrow"), ("heute Abend", "this evening")),
-                       "habit": HABITS}
-SPHERES = {"d": (("past", 0.36), ("now", 0.16), ("habit", 0.12), ("future", 0.14), ("modal", 0.14), ("past modal", 0.05), ("done", 0.03)),
-           "e": (("past", 0.6), ("habit", 0.2), ("future", 0.12), ("done", 0.08)),
-           "s": (("now", 0.65), ("past", 0.35))}
+DAYS_BEFORE_A_CLOCK = {
+    "past": (("gestern", "yesterday"), ("heute Morgen", "this morning")),
+    "future": (("morgen", "tomorrow"), ("heute Abend", "this evening")),
+    "habit": HABITS,
+}
+SPHERES = {
+    "d": (("past", 0.36), ("now", 0.16), ("habit", 0.12), ("future", 0.14), ("modal", 0.14), ("past modal", 0.05), ("done", 0.03)),
+    "e": (("past", 0.6), ("habit", 0.2), ("future", 0.12), ("done", 0.08)),
+    "s": (("now", 0.65), ("past", 0.35)),
+}
 
 
 @dataclass(frozen=True)

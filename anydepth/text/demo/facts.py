@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from anydepth.text.demo_clauses import Adverbial, Clause, Piece, english_main, german_final, german_main
-from anydepth.text.demo_english import EnglishVerb, form_of_be
-from anydepth.text.demo_entries import adjectives_for, cities, nouns_of, places_of
-from anydepth.text.demo_german import GermanVerb, with_preposition
-from anydepth.text.demo_numbers import english_number, english_year, german_number, german_year
-from anydepth.text.demo_phrases import (
+from anydepth.text.demo.clauses import Adverbial, Clause, Piece, english_main, german_final, german_main
+from anydepth.text.demo.english import EnglishVerb, form_of_be
+from anydepth.text.demo.entries import adjectives_for, cities, nouns_of, places_of
+from anydepth.text.demo.german import GermanVerb, with_preposition
+from anydepth.text.demo.numbers import english_number, english_year, german_number, german_year
+from anydepth.text.demo.phrases import (
     PRONOUNS,
     Phrase,
     article_phrase,
@@ -21,18 +21,49 @@ from anydepth.text.demo_phrases import (
     pick,
     pronoun_for,
 )
-from anydepth.text.demo_scenes import act, choose_person, choose_simple, somebody_known
-from anydepth.text.demo_times import clock_time
-from anydepth.text.demo_verbs import COPULA, Frame, frames_for_things, frames_with_object
+from anydepth.text.demo.scenes import act, choose_person, choose_simple, somebody_known
+from anydepth.text.demo.times import clock_time
+from anydepth.text.demo.verbs import COPULA, Frame, frames_for_things, frames_with_object
 
 Pair = tuple[str, str]
 
-QUALIFIED = ("building", "room", "area", "worn", "food", "text+watched", "event", "vehicle", "machine+opened", "idea", "animal", "stranger",
-             "furniture+soft", "washed")
+QUALIFIED = (
+    "building",
+    "room",
+    "area",
+    "worn",
+    "food",
+    "text+watched",
+    "event",
+    "vehicle",
+    "machine+opened",
+    "idea",
+    "animal",
+    "stranger",
+    "furniture+soft",
+    "washed",
+)
 PERSONAL = ("müde", "krank", "traurig", "glücklich", "hungrig")
 WITHOUT_DEGREE = ("kaputt", "leer", "rot", "blau", "grün", "schwarz", "weiß", "neu", "wunderbar")
-WITH_EXCESS = ("alt", "jung", "groß", "klein", "teuer", "lang", "kurz", "schwer", "schwierig", "dunkel", "warm", "kalt", "süß",
-               "langweilig", "gefährlich", "streng", "schmutzig")
+WITH_EXCESS = (
+    "alt",
+    "jung",
+    "groß",
+    "klein",
+    "teuer",
+    "lang",
+    "kurz",
+    "schwer",
+    "schwierig",
+    "dunkel",
+    "warm",
+    "kalt",
+    "süß",
+    "langweilig",
+    "gefährlich",
+    "streng",
+    "schmutzig",
+)
 
 
 def number_up_to(random: Random, limit: int) -> tuple[str, str]:
@@ -73,8 +104,10 @@ def said_by_somebody(random: Random, clause: Clause) -> Pair:
     speaker = choose_person(random)
     german = "sagen" if speaker.is_plural else "sagt"
     english = "say" if speaker.is_plural else "says"
-    return (f"{speaker.case('nom')} {german}, {german_final(clause, opener='dass')}",
-            f"{speaker.english} {english} {english_main(clause, opener='that')}")
+    return (
+        f"{speaker.case('nom')} {german}, {german_final(clause, opener='dass')}",
+        f"{speaker.english} {english} {english_main(clause, opener='that')}",
+    )
 
 
 def grown_up(random: Random) -> Phrase:
@@ -122,8 +155,10 @@ def there_are(random: Random) -> Pair:
     is_past = chance(random, 0.4)
     verb = "gab" if is_past else "gibt"
     lead = "there were" if is_past else "there are"
-    return (f"{where} {verb} es {german} {bare.case('acc')}",
-            f"{lead} {english} {bare.english} {place.at_rest_english} the {place.noun.english}")
+    return (
+        f"{where} {verb} es {german} {bare.case('acc')}",
+        f"{lead} {english} {bare.english} {place.at_rest_english} the {place.noun.english}",
+    )
 
 
 def birth(random: Random) -> Pair:
@@ -153,8 +188,10 @@ def departure(random: Random) -> Pair:
         doer = somebody_known(random)
         knowing = Frame(GermanVerb("wissen"), EnglishVerb("know"), "s", "person", ())
         lead = Clause(doer, knowing, negation="nicht" if chance(random, 0.4) else "")
-        return (f"{german_main(lead)}, dass {subject} {clock.german} {prefix}{verb}",
-                f"{english_main(lead)} that {english_subject} {english} {clock.english}")
+        return (
+            f"{german_main(lead)}, dass {subject} {clock.german} {prefix}{verb}",
+            f"{english_main(lead)} that {english_subject} {english} {clock.english}",
+        )
     return f"{subject} {verb} {clock.german} {prefix}", f"{english_subject} {english} {clock.english}"
 
 
@@ -212,8 +249,9 @@ def quality(random: Random) -> Pair:
     adjective = pick(random, suitable)
     degree = choose_degree(random, adjective.german)
     tense, english_tense = present_or_past(random)
-    clause = Clause(subject, COPULA, (), tense, english_tense,
-                    predicate=Adverbial(degree[0] + adjective.german, degree[1] + adjective.english))
+    clause = Clause(
+        subject, COPULA, (), tense, english_tense, predicate=Adverbial(degree[0] + adjective.german, degree[1] + adjective.english)
+    )
     return said_by_somebody(random, clause)
 
 
@@ -241,8 +279,10 @@ def purchase_reason(random: Random) -> Pair:
         second = Clause(pronoun, COPULA, predicate=Adverbial(degree[0] + adjective[0], degree[1] + adjective[1]))
         if clause.english_tense == "past":
             second = replace(second, german_tense="preterite", english_tense="past")
-        return (f"{german_main(clause)}, {german_final(second, opener='weil')}",
-                f"{english_main(clause)} {english_main(second, opener='because')}")
+        return (
+            f"{german_main(clause)}, {german_final(second, opener='weil')}",
+            f"{english_main(clause)} {english_main(second, opener='because')}",
+        )
 
 
 @cache
@@ -250,8 +290,11 @@ def shared_adjectives(kinds: str) -> list[Pair]:
     """The adjectives that suit every simple noun of these kinds, without those that could also say why
     the person acts."""
     found = [noun for kind in kinds.split("+") for noun in nouns_of(kind, is_compound=False)]
-    options = [adjective for adjective in adjectives_for(found[0].kinds) if all(adjective in adjectives_for(noun.kinds) for noun in found)
-               and adjective.german not in PERSONAL]
+    options = [
+        adjective
+        for adjective in adjectives_for(found[0].kinds)
+        if all(adjective in adjectives_for(noun.kinds) for noun in found) and adjective.german not in PERSONAL
+    ]
     return [(adjective.german, adjective.english) for adjective in options]
 
 
@@ -268,17 +311,38 @@ def feeling(random: Random) -> Pair:
     person = pick(random, ("I", "he", "she", "we", "they")) if chance(random, 0.3) else ""
     phrase = PRONOUNS[person] if person else choose_person(random)
     german, english = pick(random, (("kalt", "cold"), ("warm", "warm"), ("langweilig", "bored")))
-    time, english_time, is_past = pick(random, (("gestern Abend", "yesterday evening", True), ("gestern", "yesterday", True),
-                                                ("im Moment", "at the moment", False), ("heute", "today", False), ("oft", "", False)))
+    time, english_time, is_past = pick(
+        random,
+        (
+            ("gestern Abend", "yesterday evening", True),
+            ("gestern", "yesterday", True),
+            ("im Moment", "at the moment", False),
+            ("heute", "today", False),
+            ("oft", "", False),
+        ),
+    )
     degree = ("sehr ", "very ") if chance(random, 0.5) else ("", "")
     verb = "war" if is_past else "ist"
     be = form_of_be("past" if is_past else "present", phrase.person, is_plural=phrase.is_plural)
     often = " often" if time == "oft" else ""
-    return (f"{phrase.case('dat')} {verb} {time} {degree[0]}{german}",
-            f"{phrase.english} {be}{often} {degree[1]}{english} {english_time}".strip())
+    return (
+        f"{phrase.case('dat')} {verb} {time} {degree[0]}{german}",
+        f"{phrase.english} {be}{often} {degree[1]}{english} {english_time}".strip(),
+    )
 
 
 FACTS: tuple[tuple[float, Callable[[Random], Pair]], ...] = (
-    (2.5, price), (1.5, age), (2.0, amount), (2.0, there_are), (1.8, birth), (4.0, departure), (2.0, distance), (2.0, taste),
+    (2.5, price),
+    (1.5, age),
+    (2.0, amount),
+    (2.0, there_are),
+    (2.0, birth),
+    (5.0, departure),
+    (2.0, distance),
+    (2.0, taste),
     (2.0, comparison),
-    (3.5, quality), (3.0, purchase_reason), (1.0, feeling), (4.0, thing_statement))
+    (3.5, quality),
+    (3.0, purchase_reason),
+    (1.0, feeling),
+    (4.0, thing_statement),
+)

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from random import Random
 
-from anydepth.text.demo_clauses import Adverbial, Clause, Piece
-from anydepth.text.demo_entries import Noun, Place, cities, countries, nouns_of, places_of
-from anydepth.text.demo_german import with_preposition
-from anydepth.text.demo_phrases import (
+from anydepth.text.demo.clauses import Adverbial, Clause, Piece
+from anydepth.text.demo.entries import Noun, Place, cities, countries, nouns_of, places_of
+from anydepth.text.demo.german import with_preposition
+from anydepth.text.demo.phrases import (
     PRONOUNS,
     Phrase,
     article_phrase,
@@ -20,11 +20,16 @@ from anydepth.text.demo_phrases import (
     pick,
     pronoun_for,
 )
-from anydepth.text.demo_times import choose_sphere, choose_timing
-from anydepth.text.demo_verbs import COPULA, Complement, Frame, frames_for, frames_of
+from anydepth.text.demo.times import choose_sphere, choose_timing
+from anydepth.text.demo.verbs import COPULA, Complement, Frame, frames_for, frames_of
 
-SURFACES = (("auf", "on", "top"), ("neben", "next to", "furniture"), ("unter", "under", "top"), ("vor", "in front of", "furniture"),
-            ("hinter", "behind", "furniture"))
+SURFACES = (
+    ("auf", "on", "top"),
+    ("neben", "next to", "furniture"),
+    ("unter", "under", "top"),
+    ("vor", "in front of", "furniture"),
+    ("hinter", "behind", "furniture"),
+)
 WALLS = (("an der Wand", "on the wall"), ("an der Decke", "on the ceiling"), ("über dem Bett", "above the bed"))
 STATES = (("müde", "tired"), ("krank", "sick"), ("traurig", "sad"), ("glücklich", "happy"), ("hungrig", "hungry"))
 # As an accusative, sie could mean her or them: the corpus uses it for her only.
@@ -111,15 +116,23 @@ def origin(random: Random) -> Piece:
         return Piece(f"aus {german}", f"from {english}", asks="woher", english_preposition="from")
     place = pick(random, places_of("building+area"))
     phrase = place_phrase(place, random)
-    return Piece(with_preposition("aus" if place.at_rest == "in" else "von", phrase.case("dat")), f"from {phrase.english}",
-                 asks="woher", english_preposition="from")
+    return Piece(
+        with_preposition("aus" if place.at_rest == "in" else "von", phrase.case("dat")),
+        f"from {phrase.english}",
+        asks="woher",
+        english_preposition="from",
+    )
 
 
 def city(random: Random, german_preposition: str, english_preposition: str) -> Piece:
     """A city, or sometimes a country, after a preposition."""
     german, english = pick(random, countries() if chance(random, 0.27) else cities())
-    return Piece(f"{german_preposition} {german}", f"{english_preposition} {english}", asks="wo" if german_preposition == "in" else "wohin",
-                 english_preposition="" if english_preposition == "in" else english_preposition)
+    return Piece(
+        f"{german_preposition} {german}",
+        f"{english_preposition} {english}",
+        asks="wo" if german_preposition == "in" else "wohin",
+        english_preposition="" if english_preposition == "in" else english_preposition,
+    )
 
 
 def surface(random: Random, case: str) -> Piece:
@@ -162,8 +175,12 @@ def choose_place(random: Random, manner: str) -> tuple[Piece, ...]:
         return (Piece("in der Schlange", "in the queue", asks="wo"),)
     if manner == "on_wall":
         return (Piece(*pick(random, WALLS), asks="wo"),)
-    makers = {"from": lambda: origin(random), "seat": lambda: seat(random), "on_top": lambda: surface(random, "dat"),
-              "onto_top": lambda: surface(random, "acc")}
+    makers = {
+        "from": lambda: origin(random),
+        "seat": lambda: seat(random),
+        "on_top": lambda: surface(random, "dat"),
+        "onto_top": lambda: surface(random, "acc"),
+    }
     return (makers[manner](),)
 
 
@@ -194,8 +211,9 @@ def filled(complement: Complement, phrase: Phrase) -> Piece:
     if complement.preposition:
         german = with_preposition(complement.preposition, german)
     english = f"{complement.english_preposition} {phrase.english_object}".strip()
-    return Piece(german, english, not complement.preposition, phrase, complement.case, complement.preposition,
-                 complement.english_preposition)
+    return Piece(
+        german, english, not complement.preposition, phrase, complement.case, complement.preposition, complement.english_preposition
+    )
 
 
 def choose_pieces(random: Random, frame: Frame, subject: Phrase, *, is_negated: bool) -> tuple[Piece, ...]:
@@ -210,9 +228,10 @@ def choose_pieces(random: Random, frame: Frame, subject: Phrase, *, is_negated: 
     return tuple(pronouns + [piece for piece in pieces if piece not in pronouns])
 
 
-def act(random: Random, *, subject: Phrase | None = None, sphere: str = "", negation_share: float = 0.12,
-        frame: Frame | None = None) -> Clause:
-    """A clause about what `subject`, or anybody, does in a sphere (see demo_times); sphere and verb are free by default."""
+def act(
+    random: Random, *, subject: Phrase | None = None, sphere: str = "", negation_share: float = 0.12, frame: Frame | None = None
+) -> Clause:
+    """A clause about what `subject`, or anybody, does in a sphere (see times); sphere and verb are free by default."""
     frame = frame or choose_frame(random, sphere, has_person=subject is not None)
     doer = subject or choose_subject(random, frame.subjects)
     sphere = sphere or choose_sphere(random, frame.aspect)
@@ -242,8 +261,15 @@ def state(random: Random, subject: Phrase, *, tense: str = "present") -> Clause:
     adverb = ("sehr ", "very ") if chance(random, 0.4) else ("", "")
     german, english = pick(random, STATES)
     negation = "nicht" if chance(random, 0.15) else ""
-    return Clause(subject, COPULA, (), tense, "past" if tense == "preterite" else "present", negation=negation,
-                  predicate=Adverbial(adverb[0] + german, adverb[1] + english))
+    return Clause(
+        subject,
+        COPULA,
+        (),
+        tense,
+        "past" if tense == "preterite" else "present",
+        negation=negation,
+        predicate=Adverbial(adverb[0] + german, adverb[1] + english),
+    )
 
 
 def somebody_known(random: Random) -> Phrase:

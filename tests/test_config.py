@@ -1,0 +1,208 @@
+"""Settings: every shipped file loads, every mistake is one sentence with a cure."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from anydepth.config import Config, exit_weights, load_config, make_config, save_config, with_changes
+from anydepth.errors import ConfigError
+
+CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))
+
+
+def refused(message: str, *changes: str, values: dict[str, object] | None = None) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        make_config(values or {}, changes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_shipped_configuration_loads_and_comes_back_from_a_file(path: Path, tmp_path: Path) -> None:
+    config = load_config(path)
+    save_config(config, tmp_path / "config.toml")
+    assert load_config(tmp_path / "config.toml") == config
+
+
+def test_there_are_shipped_configurations() -> None:
+    assert CONFIGS
+
+
+def test_what_was_set_comes_back_from_a_file_and_nothing_is_left_to_defaults(tmp_path: Path) -> None:
+    changes = [
+        "model.blocks=3",
+        "training.exit_weights=[1, 2.5, 3]",
+        "training.minutes=1.5",
+        "training.patience=4",
+        "model.classifiers=shared",
+    ]
+    config = make_config({}, changes)
+    save_config(config, tmp_path / "config.toml")
+    assert load_config(tmp_path / "config.toml") == config
+    written = (tmp_path / "config.toml").read_text(encoding="utf-8")
+    unset = {name for name, value in config.training.model_dump().items() if value is None}
+    assert all(re.search(rf"^{name} = ", written, re.MULTILINE) for name in set(type(config.training).model_fields) - unset)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("model.bloks=3", r"configuration: there is no setting model.bloks; did you mean model.blocks\?"),
+        ("model.encoder.dimm=3", r"there is no setting model.encoder.dimm; did you mean model.encoder.dim\?"),
+        ("training.lerning_rate=3", r"there is no setting training.lerning_rate; did you mean training.learning_rate\?"),
+        ("modle.blocks=3", r"there is no setting modle; did you mean model\?"),
+        ("zebra=3", r"there is no setting zebra; known here: model, training, validation, decoding"),
+        ("model.decoder.zebra=3", r"there is no setting model.decoder.zebra; known here: dim, ffn_dim"),
+    ],
+)
+def test_an_unknown_key_or_section_is_refused_with_the_nearest_match(change: str, message: str) -> None:
+    refused(message, change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("model.blocks=0", r"model.blocks = 0 cannot be used: input should be greater than or equal to 1"),
+        ("model.blocks=2.5", r"model.blocks = 2.5 cannot be used: input should be a valid integer"),
+        ("model.blocks=many", r"model.blocks = 'many' cannot be used: input should be a valid integer"),
+        ("model.blocks=[1]", r"model.blocks = \[1\] cannot be used: input should be a valid integer"),
+        ("model.dropout=1.0", r"model.dropout = 1.0 cannot be used: input should be less than 1"),
+        ("model.dropout=nan", r"model.dropout = nan cannot be used"),
+        ("model.classifiers=knotted", r"model.classifiers = 'knotted' cannot be used: input should be 'untied', 'shared' or 'tied'"),
+        ("training.learning_rate=-1", r"training.learning_rate = -1 cannot be used: input should be greater than 0"),
+        ("training.exit_weights=heavy", r"training.exit_weights = 'heavy' cannot be used"),
+        ("training.seed=", r"training.seed = '' cannot be used: input should be a valid integer"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message: str) -> None:
+    refused(message, change)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["model.decoder.dim=250"], "model.decoder.dim = 250 is not divisible by model.heads = 4; try 248 or 252"),
+        (["model.encoder.dim=3"], "model.encoder.dim = 3 is not divisible by model.heads = 4; try 4"),
+        (
+            ["model.decoder.dim=9", "model.encoder.dim=6", "model.heads=3"],
+            "model.decoder.dim = 9 is odd; sinusoidal positions need an even width, try 12",
+        ),
+        (
+            ["training.exit_weights=[1, 2]"],
+            "training.exit_weights has 2 numbers but the model has 6 exits; give one for each exit",
+        ),
+        (
+            ["training.exit_weights=[1, 2]", "model.exits=last"],
+            "training.exit_weights has 2 numbers but the model has 1 exits; give one for each exit",
+        ),
+        (["training.mode=mixed", "model.exits=last"], 'training.mode = "mixed" needs an exit after every block; set model.exits = "all"'),
+        (
+            ["training.gradient_ratio=0.5", "model.exits=last"],
+            'training.gradient_ratio needs an exit after every block; set model.exits = "all"',
+        ),
+        (
+            ["training.gradient_ratio=0.5", "training.mode=mixed"],
+            'training.gradient_ratio belongs to aligned training (appendix A); set training.mode = "aligned"',
+        ),
+        (
+            ["training.exit_weights=n", "training.mode=mixed"],
+            'training.exit_weights belongs to aligned training (Eq. 4); set training.mode = "aligned"',
+        ),
+        (["validation.metric=bleu", "validation.sentences=0"], 'validation.metric = "bleu" needs validation.sentences above 0'),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused_with_the_rule_the_values_and_the_cure(changes: list[str], message: str) -> None:
+    refused(f"^{re.escape(f'configuration: {message}')}$", *changes)
+
+
+@pytest.mark.parametrize("change", ["model.blocks", "", "=3", " =3"])
+def test_a_change_without_name_or_value_is_refused_with_an_example(change: str) -> None:
+    refused(rf"^--set {re.escape(change)} is not of the form section.key=value, for example model.blocks=3$", change)
+
+
+@pytest.mark.parametrize(
+    "change", ["model=3", "model.blocks.x=1", "training.mode.x=1", "training.exit_weights.x=1", "model.encoder=small", "model.=1", ".=1"]
+)
+@pytest.mark.parametrize("values", [{}, {"model": {"blocks": 4}, "training": {"mode": "aligned", "exit_weights": [1, 2, 3, 4]}}])
+def test_a_change_that_mistakes_a_setting_for_a_section_is_refused(change: str, values: dict[str, object]) -> None:
+    refused(r"\w", change, values=values)
+
+
+def test_changes_are_toml_values_and_words_need_no_quotes() -> None:
+    changes = [
+        "model.classifiers=tied",
+        'model.exits = "all"',
+        "model.encoder.dim= 64",
+        "model.dropout=0.25",
+        "training.exit_weights=1/sqrt(n)",
+        "training.learning_rate=3e-3",
+        "training.updates=20_000",
+    ]
+    config = make_config({"model": {"dropout": 0.1, "heads": 2}}, changes)
+    assert (config.model.classifiers, config.model.exits, config.model.encoder.dim) == ("tied", "all", 64)
+    assert (config.model.dropout, config.model.heads) == (0.25, 2)
+    assert (config.training.exit_weights, config.training.learning_rate, config.training.updates) == ("1/sqrt(n)", 0.003, 20_000)
+    assert make_config({}, ["training.exit_weights=[1, 2, 3, 4, 5, 6.5]"]).training.exit_weights == [1, 2, 3, 4, 5, 6.5]
+
+
+def test_the_last_change_of_a_setting_counts_and_the_given_values_stay_as_they_were() -> None:
+    values = {"model": {"encoder": {"dim": 64}}}
+    assert make_config(values, ["model.encoder.dim=32", "model.encoder.dim=16"]).model.encoder.dim == 16
+    assert values == {"model": {"encoder": {"dim": 64}}}
+
+
+def test_changing_a_configuration_leaves_the_rest_of_it_alone() -> None:
+    config = make_config({}, ["training.minutes=3", "model.blocks=2"])
+    changed = with_changes(config, ["training.updates=7"])
+    assert changed == make_config({}, ["training.minutes=3", "model.blocks=2", "training.updates=7"])
+    with pytest.raises(ConfigError, match=r"^--set: there is no setting training.update; did you mean training.updates\?"):
+        with_changes(config, ["training.update=7"])
+
+
+@pytest.mark.parametrize(
+    ("weighting", "expected"),
+    [
+        ('"1"', [1, 1, 1]),
+        ("n", [1, 2, 3]),
+        ("sqrt(n)", [1, math.sqrt(2), math.sqrt(3)]),
+        ("1/sqrt(n)", [1, 1 / math.sqrt(2), 1 / math.sqrt(3)]),
+        ("1/n", [1, 1 / 2, 1 / 3]),
+        ("[3, 1, 2]", [3, 1, 2]),
+    ],
+)
+def test_exit_weights_are_the_omegas_of_the_paper(weighting: str, expected: list[float]) -> None:
+    config = make_config({}, ["model.blocks=3", f"training.exit_weights={weighting}"])
+    assert exit_weights(config) == pytest.approx(expected)
+
+
+def test_a_baseline_has_one_exit_and_one_weight() -> None:
+    config = make_config({}, ["model.blocks=3", "model.exits=last", "training.exit_weights=n"])
+    assert config.model.classifier_exits == (3,)
+    assert exit_weights(config) == (3.0,)
+
+
+def test_a_configuration_cannot_be_changed_in_place() -> None:
+    config = Config()
+    with pytest.raises(ValidationError, match="frozen"):
+        config.model.blocks = 3
+    with pytest.raises(ValidationError, match="frozen"):
+        config.model = config.model
+
+
+def test_a_file_that_is_no_configuration_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    with pytest.raises(ConfigError, match=rf"^there is no configuration at {re.escape(str(path))}$"):
+        load_config(path)
+    path.write_text("[model\nblocks = 3", encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"^{re.escape(str(path))} is not valid TOML: .* \(at line 1, column 7\)$"):
+        load_config(path)
+    path.write_bytes(b'x = "\xff"')
+    with pytest.raises(ConfigError, match=rf"^cannot read {re.escape(str(path))}: "):
+        load_config(path)
+    with pytest.raises(ConfigError, match=rf"^cannot read {re.escape(str(tmp_path))}: "):
+        load_config(tmp_path)
+    path.write_text("[model]\nbloks = 3", encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"^{re.escape(str(path))}: there is no setting model.bloks"):
+        load_config(path)

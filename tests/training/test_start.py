@@ -1,0 +1,70 @@
+"""From a command to a run: what a resumed run may change, and several processes that train one run."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tiny import exit_code_of, free_port, in_own_process, no_scores, prepare_tiny, short_training, train_as_worker
+
+from anydepth.config import save_config
+from anydepth.errors import ConfigError, RunError
+from anydepth.model.run import Run, create_run
+from anydepth.text.prepare import PreparedData
+from anydepth.training.start import new_run, resumed_run, train_run, training_data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    return prepare_tiny(tmp_path_factory.mktemp("prepared"))
+
+
+def train_losses(run: Run) -> list[float]:
+    lines = [json.loads(line) for line in run.metrics_file.read_text(encoding="utf-8").splitlines()]
+    return [line["loss"] for line in lines if line["event"] == "train"]
+
+
+def test_a_new_run_has_the_settings_of_its_file_and_the_changes(data: PreparedData, tmp_path: Path) -> None:
+    save_config(short_training(), tmp_path / "tiny.toml")
+    run = new_run(tmp_path / "run", tmp_path / "tiny.toml", data.folder, ["training.updates=2"], overwrite=False)
+    assert run.config == short_training("training.updates=2")
+
+
+def test_a_run_gone_on_with_for_longer_is_one_that_was_long_from_the_start(data: PreparedData, tmp_path: Path) -> None:
+    long, grown = Run(tmp_path / "long"), Run(tmp_path / "grown")
+    train_run(long.folder, lambda: create_run(long.folder, short_training("training.updates=6"), data), lambda data, config: no_scores)
+    train_run(grown.folder, lambda: create_run(grown.folder, short_training("training.updates=3"), data), lambda data, config: no_scores)
+    train_run(grown.folder, lambda: resumed_run(grown.folder, ["training.updates=6"]), lambda data, config: no_scores)
+    assert grown.config == long.config
+    assert grown.weights_file.read_bytes() == long.weights_file.read_bytes()
+    assert train_losses(grown) == train_losses(long)
+
+
+@pytest.mark.parametrize("change", ["training.seed=2", "model.blocks=2", "training.learning_rate=1", "nonsense"])
+def test_a_resumed_run_keeps_what_it_computes(data: PreparedData, tmp_path: Path, change: str) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    with pytest.raises(ConfigError, match=rf"--set {re.escape(change)}: a resumed run keeps its settings, except updates, minutes"):
+        resumed_run(run.folder, [change])
+    assert run.config == short_training()
+
+
+def test_other_data_at_the_same_place_is_refused(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    assert training_data(run).fingerprint == data.fingerprint
+    run.data_file.write_text(json.dumps(run.data_note() | {"fingerprint": "another"}), encoding="utf-8")
+    with pytest.raises(RunError, match=rf"is not the data that {re.escape(str(run.folder))} was made with \(its fingerprint differs\)"):
+        training_data(run)
+
+
+def test_two_processes_train_the_run_that_one_trains_with_twice_the_accumulation(data: PreparedData, tmp_path: Path) -> None:
+    port = free_port()
+    one, two = Run(tmp_path / "one"), Run(tmp_path / "two")
+    processes = [
+        in_own_process(train_as_worker, rank, 2, port, two.folder, data.folder, short_training("training.updates=4")) for rank in range(2)
+    ]
+    config = short_training("training.updates=4", "training.accumulation=2")
+    train_run(one.folder, lambda: create_run(one.folder, config, data), lambda data, config: no_scores)
+    assert [exit_code_of(process) for process in processes] == [0, 0]
+    assert train_losses(two) == pytest.approx(train_losses(one), rel=1e-4)
+    assert two.best_file.exists()
+    assert two.weights_file.exists()
