@@ -1,15 +1,18 @@
 """The command line: one function a verb. Data goes to stdout, talk to stderr; torch is imported inside the verbs."""
 
+import io
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from anydepth import __version__
-from anydepth.errors import AnydepthError, UsageError
+from anydepth.errors import AnydepthError, Interrupted, UsageError
 
 
 def examples(*commands: str) -> str:
@@ -29,7 +32,7 @@ app = typer.Typer(
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that `anydepth train` made.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as in model.blocks=3.")]
 Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses to keep; 1 is greedy. Default: the run's decoding.beam.")]
-LengthPenalty = Annotated[float | None, typer.Option(min=0.0, help="Exponent of the length by which scores are divided.")]
+LengthPenalty = Annotated[float | None, typer.Option(min=0.0, max=10.0, help="Exponent of the length by which scores are divided.")]
 BatchTokens = Annotated[int | None, typer.Option(min=1, help="Source tokens times beam that are searched together.")]
 
 
@@ -64,7 +67,7 @@ def prepare(
     valid: Annotated[str, typer.Option(metavar="PREFIX", help="Held-out text to validate on.")],
     to: Annotated[Path, typer.Option(help="Folder for tokenizers and token files.")],
     test: Annotated[str | None, typer.Option(metavar="PREFIX", help="Held-out text to test on.")] = None,
-    vocab_size: Annotated[int, typer.Option(min=1, help="Pieces in a vocabulary.")] = 10_000,
+    vocab_size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Pieces in a vocabulary.")] = 10_000,
     joint: Annotated[bool, typer.Option("--joint/--separate", help="One vocabulary for both languages, or one for each.")] = True,
     max_tokens: Annotated[int, typer.Option(help="Drop training pairs with a side longer than this.")] = 250,
     max_ratio: Annotated[float, typer.Option(help="Drop training pairs whose sides differ by more than this factor.")] = 3.0,
@@ -89,7 +92,7 @@ def prepare(
 def train(
     to: Annotated[Path, typer.Option(metavar="RUN", help="Folder for the run.")],
     config: Annotated[Path | None, typer.Argument(metavar="CONFIG", help="A TOML file of settings.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder that `anydepth prepare` made.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder that `anydepth prepare` made; with --resume where it has moved to.")] = None,
     changes: Settings = None,
     minutes: Annotated[float | None, typer.Option(min=0.0, help="Stop after this time even if updates are left.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run at --to.")] = False,
@@ -101,9 +104,9 @@ def train(
 
     wishes = [*(changes or []), *([f"training.minutes={minutes}"] if minutes is not None else [])]
     if resume:
-        if config or data or overwrite:
-            raise UsageError("--resume goes on with the settings and data of the run; leave out CONFIG, --data and --overwrite")
-        train_run(to, lambda: resumed_run(to, wishes), validation_scorer)
+        if config or overwrite:
+            raise UsageError("--resume goes on with the settings of the run; leave out CONFIG and --overwrite")
+        train_run(to, lambda: resumed_run(to, wishes, data_folder=data), validation_scorer)
     elif config is None or data is None:
         raise UsageError("a new run needs CONFIG and --data, as in: anydepth train configs/demo.toml --data data --to runs/first")
     else:
@@ -113,7 +116,7 @@ def train(
 @app.command(epilog=examples("echo 'Anna kommt um halb drei in Berlin an.' | anydepth translate runs/demo/model --policy fixed:3"))
 def translate(
     run: RunFolder,
-    source: Annotated[str, typer.Argument(metavar="[FILE]", help="Text to translate, a line a sentence; - is standard input.")] = "-",
+    source: Annotated[str, typer.Argument(metavar="FILE", help="Text to translate, a line a sentence; - is standard input.")] = "-",
     policy: Annotated[str | None, typer.Option(help="fixed:N or uniform[:SEED]. Default: full depth.")] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
@@ -174,12 +177,19 @@ def demo(
 
 
 def main() -> None:
-    """Runs the command; what a user can cause ends in one sentence and exit code 1 or 2, never in a traceback.
+    """Runs the command; what a user can cause ends in one sentence and exit code 1, 2 or 130, never in a traceback.
 
-    Typer itself ends quietly on Ctrl-C (exit code 130) and when nobody reads the output any more (1).
+    Typer itself ends quietly when nobody reads the output any more.
     """
+    signal.signal(signal.SIGINT, interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")
     try:
         app()
+    except Interrupted as error:
+        say(str(error))
+        sys.exit(error.exit_code)
     except AnydepthError as error:
         say(f"error: {error}")
         sys.exit(error.exit_code)
@@ -188,8 +198,15 @@ def main() -> None:
         sys.exit(1)
 
 
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Turns Ctrl-C into an error with a sentence; cleaning up happens on the way out."""
+    raise Interrupted("stopped; finished files stay and nothing half-written is left")
+
+
 def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    """A line for people; of several workers those that have nothing to say are silent."""
+    if text.removeprefix("error: "):
+        print(text, file=sys.stderr, flush=True)
 
 
 def input_lines(source: str) -> Iterator[str]:

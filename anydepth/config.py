@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from anydepth.atomic import write_text
 from anydepth.errors import ConfigError
@@ -26,10 +26,13 @@ WEIGHTINGS: dict[str, Callable[[int], float]] = {
 }
 
 
+UNSET = "none"  # on the command line: back to the default
+
+
 class Section(BaseModel):
     """A frozen group of settings that refuses unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class EncoderConfig(Section):
@@ -81,7 +84,7 @@ class TrainingConfig(Section):
     """How the weights are found: section 2, section 4.1 and appendix A of the paper."""
 
     mode: Literal["aligned", "mixed"] = "aligned"
-    exit_weights: Weighting | list[Annotated[float, Field(gt=0)]] = "1"
+    exit_weights: Annotated[Weighting | list[Annotated[float, Field(gt=0)]], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
     paths: Positive = 1
     gradient_ratio: Annotated[float, Field(gt=0)] | None = None
     label_smoothing: Probability = 0.1
@@ -95,7 +98,7 @@ class TrainingConfig(Section):
     cooldown: Annotated[float, Field(ge=0, le=1)] = 0.0
     clip_norm: Annotated[float, Field(gt=0)] = 3.0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    seed: Annotated[int, Field(ge=0)] = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     log_every: Positive = 50
     save_every: Positive = 500
     final: Literal["last", "best", "average"] = "best"
@@ -116,8 +119,8 @@ class DecodingConfig(Section):
     """Defaults of translate and evaluate."""
 
     beam: Positive = 5
-    length_penalty: Annotated[float, Field(ge=0)] = 1.0
-    length_ratio: Annotated[float, Field(gt=0)] = 1.5
+    length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0
+    length_ratio: Annotated[float, Field(gt=0, le=100)] = 1.5
     length_offset: Positive = 20
     batch_tokens: Positive = 4096
 
@@ -204,7 +207,11 @@ def _apply_change(values: dict[str, Any], change: str) -> None:
             raise ConfigError(f"--set {change}: {section} is a setting, not a section; give it a value of its own")
         place[section] = dict(inner)
         place = place[section]
-    place[key] = _parse_value(text.strip())
+    value = _parse_value(text.strip())
+    if value == UNSET:
+        place.pop(key, None)
+    else:
+        place[key] = value
 
 
 def _parse_value(text: str) -> Any:
@@ -216,7 +223,8 @@ def _parse_value(text: str) -> Any:
 
 
 def _first_problem(error: ValidationError) -> str:
-    problem = error.errors()[0]
+    problems = error.errors()
+    problem = next((each for each in problems if each["type"] != "literal_error"), problems[0])  # a union tells of every branch
     place = [str(part) for part in problem["loc"]]
     if problem["type"] == "extra_forbidden":
         known = _known_keys(place[:-1])
@@ -225,6 +233,8 @@ def _first_problem(error: ValidationError) -> str:
         return f"there is no setting {'.'.join(place)}; {hint}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
+    if problem["type"] == "model_type":
+        return f"{'.'.join(place)} is a section of settings and cannot be {problem['input']!r}; set one of {', '.join(_known_keys(place))}"
     name = ".".join(part for part in place if part not in {"literal", "list"} and not part.startswith(("literal[", "list[", "constrained")))
     return f"{name} = {problem['input']!r} cannot be used: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anydepth
 from anydepth.atomic import write_text
+from anydepth.config import load_config
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, evaluate_run
 from anydepth.evaluation.measure import validation_scorer
@@ -58,6 +59,8 @@ def make_data(text: Path, folder: Path, say: Say) -> None:
 def make_model(run: Run, config: Path, data: Path, say: Say) -> None:
     """The trained model; training that was interrupted goes on."""
     say(f"\n[3/5] training a model with an exit after every decoder block in {run.folder}")
+    if run.config_file.exists() and run.config != load_config(config):
+        raise UsageError(f"{run.folder} was made with other settings than {config}; remove it or choose another --to")
     if run.weights_file.exists():
         say(f"trained already; to train again remove {run.folder}")
     elif run.config_file.exists():

@@ -27,3 +27,9 @@ class RunError(UsageError):
 
 class TrainingError(AnydepthError):
     """Training that cannot go on."""
+
+
+class Interrupted(AnydepthError):  # noqa: N818
+    """The user stopped the command."""
+
+    exit_code = 130

@@ -137,7 +137,7 @@ def in_own_process(body: Callable[..., None], *arguments: Any) -> ForkServerProc
     return process
 
 
-def exit_code_of(process: ForkServerProcess, *, seconds: float = 120.0) -> int:
+def exit_code_of(process: ForkServerProcess, *, seconds: float = 240.0) -> int:
     """The exit code of a process that must end by itself; minus the signal's number if a signal ended it."""
     process.join(seconds)
     assert process.exitcode is not None, "the process has not ended"

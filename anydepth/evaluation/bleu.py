@@ -1,7 +1,7 @@
 """Scores of translations against references; a score never travels without the signature of its settings."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -23,9 +23,6 @@ class Scores:
     tokenized_bleu: Score
     chrf: Score
 
-    def to_json(self) -> dict[str, dict[str, float | str]]:
-        return asdict(self)
-
 
 def score_texts(translations: Sequence[str], references: Sequence[str]) -> Scores:
     """The scores of `translations`, one for each reference.
@@ -35,7 +32,7 @@ def score_texts(translations: Sequence[str], references: Sequence[str]) -> Score
     """
     assert len(translations) == len(references)
     return Scores(
-        bleu=_score(BLEU(tokenize="13a"), translations, references),
+        bleu=_score(BLEU(tokenize="13a", force=True), translations, references),
         tokenized_bleu=_score(BLEU(tokenize="none", force=True), translations, references),
         chrf=_score(CHRF(), translations, references),
     )

@@ -1,6 +1,5 @@
 """A run on a test set with several policies, and the recipe of the figures."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from anydepth.evaluation.measure import Measurement, measure
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
 from anydepth.text.corpus import read_pairs
+from anydepth.text.prepare import file_hash
 
 EACH_EXIT = "each"
 
@@ -54,8 +54,8 @@ def evaluate_run(
 
     `output`, where given, gets the translations of the last policy.
     """
-    if output is not None and not output.parent.is_dir():
-        raise UsageError(f"there is no folder {output.parent} for --output {output.name}; make it first")
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        raise UsageError(f"--output {output} must be a file in a folder that exists")
     translator, run = Translator.load(folder), Run(folder)
     note = run.data_note()
     chosen = [translator.policy(name) for name in policy_names(policies, translator)]
@@ -82,5 +82,5 @@ def policy_names(policies: Sequence[str], translator: Translator) -> list[str | 
 
 def make_recipe(run: Run, test: str, languages: str) -> Recipe:
     """The recipe for figures that are measured now, in this process."""
-    weights = hashlib.sha256(run.weights_file.read_bytes()).hexdigest()[:12]
+    weights = file_hash(run.weights_file)[:12]
     return Recipe(str(run.folder), weights, test, languages, __version__, torch.__version__, torch.get_num_threads())

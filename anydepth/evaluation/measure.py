@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from anydepth.config import Config
 from anydepth.evaluation.bleu import Scores, score_texts
@@ -25,9 +24,6 @@ class Measurement:
     tokens: int
     beam: int
     length_penalty: float
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def measure(

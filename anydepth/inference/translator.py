@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from anydepth.config import DecodingConfig
-from anydepth.exits.policies import FixedExit, Policy, parse_policy
+from anydepth.errors import UsageError
+from anydepth.exits.policies import Policy, parse_policy
 from anydepth.inference.stream import arriving
 from anydepth.model.run import Run
 from anydepth.model.transformer import Transformer
@@ -71,7 +72,7 @@ class Translator:
         self,
         lines: Sequence[str],
         *,
-        policy: Policy | None = None,
+        policy: Policy | str | None = None,
         beam: int | None = None,
         length_penalty: float | None = None,
         best: int = 1,
@@ -83,7 +84,9 @@ class Translator:
         Similar lengths are searched together, as many as fit: sentences * beam * longest source <= `batch_tokens`.
         """
         settings = self._settings(beam, length_penalty, best)
-        policy = policy or FixedExit(self.model.blocks, self.model.blocks)
+        if isinstance(lines, str):
+            raise UsageError("translate takes a list of lines, not one text; write translate([text])")
+        policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
         encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
         numbers = np.array([number for number, ids in enumerate(encoded) if ids], dtype=np.int64)
         limit = self.model.config.max_length
@@ -100,7 +103,7 @@ class Translator:
         self,
         lines: Iterable[str],
         *,
-        policy: Policy | None = None,
+        policy: Policy | str | None = None,
         beam: int | None = None,
         length_penalty: float | None = None,
         best: int = 1,

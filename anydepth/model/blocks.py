@@ -45,7 +45,7 @@ class EncoderBlock(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Self-attention, attention to the source, then the feed-forward network.
+    """Self-attention, attention to the source, then the feed-forward network (section 2.1).
 
     It is cut into its three sub-blocks because teacher forcing and stepping find keys and values in different places.
     """

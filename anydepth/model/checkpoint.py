@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +25,11 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
     metadata = dict(notes or {})
     metadata[CHECKSUM] = _checksum(stored, metadata)
     with replacing(path) as temporary:
-        save_file(stored, temporary, metadata=metadata)
+        try:
+            save_file(stored, temporary, metadata=metadata)
+        except SafetensorError as error:  # it tells the system's reason in its text only
+            number = re.search(r"os error (\d+)", str(error))
+            raise (OSError(int(number[1]), os.strerror(int(number[1]))) if number else OSError(str(error))) from error
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -1,11 +1,12 @@
 """The run directory: settings, tokenizers and weights; every later command takes the directory and nothing else."""
 
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from anydepth.atomic import write_text
+import torch
+
+from anydepth.atomic import replacing_folder, write_text
 from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
 from anydepth.model.checkpoint import fill_model, load_tensors
@@ -53,7 +54,7 @@ class Run:
 
     def checkpoints(self) -> list[tuple[int, Path]]:
         """The stored checkpoints with their updates, oldest first."""
-        files = sorted((self.folder / "checkpoints").glob("update-*.safetensors"))
+        files = sorted((self.folder / "checkpoints").glob(f"update-{'[0-9]' * 7}.safetensors"))
         return [(int(file.stem.removeprefix("update-")), file) for file in files]
 
     @property
@@ -69,6 +70,8 @@ class Run:
             note: dict[str, str] = json.loads(self.data_file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise RunError(f"{self.data_file} cannot be read ({error}); restore it from a copy or train again") from error
+        if not isinstance(note, dict) or not {"folder", "fingerprint", "source_lang", "target_lang"} <= note.keys():
+            raise RunError(f"{self.data_file} does not tell what the run was trained on; restore it from a copy or train again")
         return note
 
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
@@ -96,20 +99,38 @@ class Run:
 
 
 def create_run(folder: Path, config: Config, data: PreparedData, *, overwrite: bool = False) -> Run:
-    """A new run directory that holds the settings and tokenizers; an existing one is never replaced without being told to."""
+    """A new run directory that holds the settings and tokenizers; an existing one is never replaced without being told to.
+
+    It is made beside its place and moved there when all is well, so that a mistake in the settings costs no earlier run.
+    """
     run = Run(Path(folder))
     if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
         if not overwrite:
             raise RunError(f"{folder} exists already; choose another --to, go on with --resume, or replace it with --overwrite")
         if not run.config_file.exists():
             raise RunError(f"{folder} exists and is not a run directory, so --overwrite leaves it alone; choose another --to")
-        shutil.rmtree(run.folder)
-    (run.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+    data.verify()
+    with replacing_folder(run.folder) as temporary:
+        fill_run(Run(temporary), config, data)
+    return run
+
+
+def fill_run(run: Run, config: Config, data: PreparedData) -> None:
+    """Writes what a run starts with, and tries whether a model of its shape can be made."""
+    (run.folder / "checkpoints").mkdir()
     if data.is_joint:
         data.source_tokenizer.save(run.folder / "tokenizer.model")
     else:
         data.source_tokenizer.save(run.folder / "tokenizer.source.model")
         data.target_tokenizer.save(run.folder / "tokenizer.target.model")
+    note_data(run, data)
+    save_config(config, run.config_file)
+    with torch.device("meta"):
+        run.new_model()
+
+
+def note_data(run: Run, data: PreparedData) -> None:
+    """Writes where the run's data is and what it was."""
     note = {
         "folder": str(data.folder.resolve()),
         "fingerprint": data.fingerprint,
@@ -117,5 +138,3 @@ def create_run(folder: Path, config: Config, data: PreparedData, *, overwrite: b
         "target_lang": data.target_lang,
     }
     write_text(run.data_file, json.dumps(note, indent=1) + "\n")
-    save_config(config, run.config_file)
-    return run

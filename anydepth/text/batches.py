@@ -1,6 +1,6 @@
 """Batches by token budget: padded tensors, and an endless shuffled stream that can be taken up at any position."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
@@ -30,14 +30,21 @@ class Batch:
         """Number of targets that are not padding, EOS included."""
         return int(self.target_mask.sum())
 
+    def cut(self, length: int) -> "Batch":
+        """The same pairs with no more than the first `length` positions of either side."""
+        return self._with(lambda tensor: tensor[:, :length])
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch on `device`."""
+        return self._with(lambda tensor: tensor.to(device))
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         return Batch(
-            self.source.to(device),
-            self.source_mask.to(device),
-            self.target_inputs.to(device),
-            self.targets.to(device),
-            self.target_mask.to(device),
+            change(self.source),
+            change(self.source_mask),
+            change(self.target_inputs),
+            change(self.targets),
+            change(self.target_mask),
             self.indices,
         )
 

@@ -2,20 +2,17 @@
 
 import hashlib
 import json
-import os
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from anydepth import atomic
-from anydepth.errors import AnydepthError, CorpusError
+from anydepth.errors import CorpusError
 from anydepth.text.corpus import PairFilter, read_pairs, side_path
 from anydepth.text.tokenizer import Tokenizer, train_tokenizer
 from anydepth.text.tokens import TokenPairs, TokenSide, TokenWriter
@@ -101,7 +98,8 @@ class Manifest:
         """The manifest whose JSON object this is."""
         fields = {name: value for name, value in values.items() if name != "format"}
         fields["splits"] = {split: SplitCounts(**counts) for split, counts in values["splits"].items()}
-        fields["files"] = {name: FileRecord(**record) for name, record in values["files"].items()}
+        fields["files"] = {name: FileRecord(int(record["size"]), str(record["sha256"])) for name, record in values["files"].items()}
+        fields["vocab_sizes"] = {values[side]: int(values["vocab_sizes"][values[side]]) for side in ("source_lang", "target_lang")}
         return cls(**fields)
 
     @property
@@ -184,7 +182,7 @@ def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, rep
     for prefix in settings.prefixes.values():
         for language in languages:
             side_path(prefix, language)
-    with _replacing_folder(to) as folder:
+    with atomic.replacing_folder(to) as folder:
         for split, prefix in settings.prefixes.items():
             if split != "train":  # first, because it finds their faults before the long work
                 _write_references(split, prefix, languages, folder)
@@ -317,25 +315,7 @@ def _check_place(to: Path, *, overwrite: bool) -> None:
     if not (to / MANIFEST_NAME).is_file():
         raise CorpusError(f"{to} exists and is not prepared data, so it is never overwritten; choose a new folder")
     if not overwrite:
-        raise CorpusError(f"{to} already holds prepared data; choose a new folder, or overwrite this one with overwrite=True")
-
-
-@contextmanager
-def _replacing_folder(to: Path) -> Iterator[Path]:
-    """A new folder beside `to`, which takes the name and place of `to` on success and is removed on failure."""
-    temporary = to.with_name(f".{to.name}.{os.getpid()}.tmp")
-    old = to.with_name(f".{to.name}.{os.getpid()}.old")
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        if to.exists():
-            os.replace(to, old)
-        os.replace(temporary, to)
-    except OSError as error:
-        raise AnydepthError(f"cannot write {to}: {error.strerror or error}; free some space or choose another place") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        raise CorpusError(f"{to} already holds prepared data; choose a new folder, or ask for this one to be overwritten")
 
 
 def _read_manifest(folder: Path) -> Manifest:
@@ -351,5 +331,5 @@ def _read_manifest(folder: Path) -> Manifest:
         raise CorpusError(f"{path} has format {found} but this version reads format {FORMAT}; prepare the data again")
     try:
         return Manifest.from_json(values)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CorpusError(f"{path} is damaged: {error}; prepare the data again") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CorpusError(f"{path} is damaged: {error!r}; prepare the data again") from error

@@ -46,6 +46,8 @@ def workers() -> Iterator[Workers]:
     if world == 1:
         yield Workers(0, 1, device)
         return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Workers(rank, world, device)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch
 
-from anydepth.errors import AnydepthError
+from anydepth.errors import Interrupted
 from anydepth.model.checkpoint import average_tensors, load_tensors, model_tensors, save_tensors
 from anydepth.model.run import Run
 from anydepth.model.transformer import Transformer
@@ -13,20 +13,14 @@ from anydepth.text.batches import BatchStream, training_batches
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.reporting import Reporter, describe_exits, describe_time
+from anydepth.training.reporting import Recent, Reporter, describe_exits, describe_time
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import Progress, load_state, make_optimizer, save_state
-from anydepth.training.update import UpdateSums, accumulate_gradients, clip_and_step, failure
+from anydepth.training.update import accumulate_gradients, clip_and_step, failure
 from anydepth.training.validation import validation_losses
 
 ScoreExits = Callable[[Transformer], list[float]]
-
-
-class Interrupted(AnydepthError):  # noqa: N818
-    """The user stopped the run."""
-
-    exit_code = 130
 
 
 class Training:
@@ -43,14 +37,15 @@ class Training:
         self.objective = workers.wrap(TrainingObjective(self.model, self.config))
         self.optimizer = make_optimizer(self.model, self.config.training)
         self.progress = Progress()
-        self.reported_seconds = 0.0
         self.stop = StopRequest()
 
     def resume(self) -> None:
         """Goes back to the last saved state."""
         self.progress = load_state(self.run.state_file, self.model, self.optimizer)
-        self.reported_seconds = self.progress.seconds
         self.reporter.forget_after(self.progress.update)
+        for update, file in self.run.checkpoints():
+            if self.workers.is_main and update > self.progress.update:
+                file.unlink()
         self.reporter.say(f"going on after update {self.progress.update:,}")
 
     def go(self) -> None:
@@ -59,50 +54,51 @@ class Training:
         stream = BatchStream(self.data.pairs("train"), max_tokens=config.batch_tokens, seed=config.seed)
         batches = training_batches(stream, progress.position, rank=workers.rank, world=workers.world, accumulation=config.accumulation)
         spent_before, started = progress.seconds, time.monotonic()
-        recent: list[UpdateSums] = []
+        recent = Recent()
         with self.stop.on_signals():
             while not self.is_over():
                 mine, position = next(batches)
                 update, rate = progress.update + 1, learning_rate(config, progress.update + 1, seconds=progress.seconds)
-                recent.append(accumulate_gradients(self.objective, mine, workers, seed=config.seed, update=update))
+                sums = accumulate_gradients(self.objective, mine, workers, seed=config.seed, update=update)
                 if not clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
-                    raise failure(self.objective, mine, workers, update=update, advice=self.advice())
+                    raise failure(mine, sums.batch_losses, workers, update=update, text_of=self.source_text, advice=self.advice())
                 progress.update, progress.position = update, position
                 progress.seconds = spent_before + time.monotonic() - started
-                if update % config.log_every == 0:
-                    self.report(recent, rate)
-                    recent = []
+                recent.add(sums)
+                self.report(recent, rate)
                 if update % self.config.validation.every == 0:
                     self.validate()
+                    recent.pause()
                 if update % config.save_every == 0:
                     self.save()
-        self.end()
+            self.end()
 
     def is_over(self) -> bool:
-        """Whether to stop before the next update; every worker gives the same answer."""
+        """Whether to stop before the next update. Every worker gives the same answer, by the main worker's clock."""
         config, progress = self.config.training, self.progress
         has_lost_patience = config.patience is not None and progress.validations_since_best >= config.patience
         is_spent = budget_used(config, progress.update, seconds=progress.seconds) >= 1
-        wishes = torch.tensor([float(has_lost_patience or is_spent), float(self.stop.is_asked)], device=self.workers.device)
-        ended, asked = (bool(votes) for votes in self.workers.sum(wishes).tolist())
-        self.stop.is_asked = asked
-        return ended or asked
+        votes = [float(has_lost_patience or is_spent), progress.seconds] if self.workers.is_main else [0.0, 0.0]
+        wishes = torch.tensor([*votes, float(self.stop.is_asked)], dtype=torch.float64, device=self.workers.device)
+        ended, progress.seconds, asked = (float(wish) for wish in self.workers.sum(wishes))
+        self.stop.is_asked = asked > 0
+        return ended > 0 or asked > 0
 
-    def report(self, recent: list[UpdateSums], rate: float) -> None:
-        """Tells the mean loss of the recent updates at each exit, the speed and the time left."""
-        total = sum(recent[1:], start=recent[0])
+    def report(self, recent: "Recent", rate: float) -> None:
+        """Moves the bar, and every `log_every` updates tells the mean loss of each exit since the last time."""
         progress, used = self.progress, budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds)
-        losses = (total.likelihoods / total.rows.clamp(min=1)).tolist()
-        seconds_before, self.reported_seconds = self.reported_seconds, progress.seconds
-        speed = total.tokens.item() / max(progress.seconds - seconds_before, 1e-9)
-        left = progress.seconds * (1 - used) / used if used else 0.0
-        text = (
-            f"update {progress.update:,}  epoch {progress.position.epoch + 1}  nll {describe_exits(losses)}  "
-            f"rate {rate:.2e}  {speed:,.0f} tokens/s  {describe_time(left)} left"
+        left = describe_time(progress.seconds * (1 - used) / used if used else 0.0)
+        self.reporter.progress(used, f"nll {recent.losses[0]:.2f}-{recent.losses[-1]:.2f}  {recent.speed:,.0f} tokens/s  {left} left")
+        if progress.update % self.config.training.log_every:
+            return
+        losses, epoch = recent.losses, progress.position.epoch
+        self.reporter.say(
+            f"update {progress.update:,}  epoch {epoch + 1}  nll {describe_exits(losses)}  rate {rate:.2e}  "
+            f"{recent.speed:,.0f} tokens/s  {left} left"
         )
-        self.reporter.progress(used, text)
-        figures = {"update": progress.update, "epoch": progress.position.epoch, "loss": (total.loss / total.tokens).item(), "nll": losses}
-        self.reporter.measured("train", figures | {"rate": rate, "tokens_per_second": round(speed), "seconds": round(progress.seconds, 1)})
+        figures = {"update": progress.update, "epoch": epoch, "loss": recent.loss, "nll": losses, "rate": rate}
+        self.reporter.measured("train", figures | {"tokens_per_second": round(recent.speed), "seconds": round(progress.seconds, 1)})
+        recent.restart()
 
     def validate(self) -> None:
         """Measures the validation set and keeps the weights if they are the best so far."""
@@ -119,7 +115,8 @@ class Training:
             progress.validations_since_best += 1
             if progress.best is None or value < progress.best:
                 progress.best, progress.best_update, progress.validations_since_best = value, progress.update, 0
-                save_tensors(self.run.best_file, model_tensors(self.model))
+                save_tensors(self.run.best_file, model_tensors(self.model), {"update": str(progress.update)})
+        progress.validated_update = progress.update
         self.workers.wait()
 
     def save(self) -> None:
@@ -137,11 +134,15 @@ class Training:
             save_state(self.run.state_file, self.model, self.optimizer, self.progress)
 
     def end(self) -> None:
-        """Saves, and either says how to go on or chooses the final weights."""
+        """Leaves a state and says how to go on, or measures once more and chooses the final weights."""
         progress = self.progress
         if self.stop.is_asked:
             self.leave_state()
-            raise Interrupted(f"stopped after update {progress.update:,}; go on with `anydepth train --resume --to {self.run.folder}`")
+            self.workers.wait()
+            how = f"stopped after update {progress.update:,}; go on with `anydepth train --resume --to {self.run.folder}`"
+            raise Interrupted(how if self.workers.is_main else "")
+        if progress.validated_update != progress.update:
+            self.validate()
         self.save()
         if not self.workers.is_main:
             return
@@ -150,7 +151,8 @@ class Training:
             files = [file for update, file in self.run.checkpoints() if update <= progress.update]
             tensors, origin = average_tensors(files), f"the average of the last {len(files)} checkpoints"
         elif choice == "best" and self.run.best_file.exists():
-            tensors, origin = load_tensors(self.run.best_file)[0], f"the best validation (update {progress.best_update:,})"
+            tensors, notes = load_tensors(self.run.best_file)
+            origin = f"the best validation (update {int(notes['update']):,})"
         else:
             tensors, origin = model_tensors(self.model), "the last update"
         save_tensors(self.run.weights_file, tensors)
@@ -161,3 +163,7 @@ class Training:
         """What to do when a loss is not a number."""
         saved = f"{self.run.state_file} still holds the last good state" if self.run.state_file.exists() else "nothing was saved yet"
         return f"{saved}; lower training.learning_rate (now {self.config.training.learning_rate}) or look at those pairs"
+
+    def source_text(self, pair: int) -> str:
+        """The source side of a training pair."""
+        return self.data.source_tokenizer.decode(self.data.pairs("train").source(pair).tolist())

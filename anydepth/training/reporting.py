@@ -1,7 +1,9 @@
 """What training tells: a progress bar on a terminal, plain lines in a log, metrics as JSON lines."""
 
 import json
+import math
 import sys
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TextIO
@@ -11,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from anydepth.atomic import write_text
 from anydepth.model.run import Run
+from anydepth.training.update import UpdateSums
 
 
 class Reporter:
@@ -27,7 +30,7 @@ class Reporter:
         if self.is_main:
             self.files = (self.run.log_file.open("a", encoding="utf-8"), self.run.metrics_file.open("a", encoding="utf-8"))
             if self.console.is_terminal:
-                columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+                columns = (BarColumn(bar_width=20), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False))
                 self.bar = Progress(*columns, console=self.console, transient=True)
                 self.bar.add_task("starting", total=1.0)
                 self.bar.start()
@@ -45,17 +48,14 @@ class Reporter:
             return
         print(text, file=self.files[0], flush=True)
         if self.bar:
-            self.bar.console.print(text, soft_wrap=True)
+            self.bar.console.print(text, soft_wrap=True, markup=False)
         else:
             print(text, file=sys.stderr, flush=True)
 
     def progress(self, share: float, text: str) -> None:
-        """Moves the bar on a terminal, elsewhere says a line; the log has the line in any case."""
-        if self.bar and self.files:
+        """Moves the bar, where there is a terminal to show one."""
+        if self.bar:
             self.bar.update(self.bar.task_ids[0], completed=share, description=text)
-            print(text, file=self.files[0], flush=True)
-        else:
-            self.say(text)
 
     def measured(self, event: str, values: Mapping[str, Any]) -> None:
         """One line for machines."""
@@ -69,9 +69,58 @@ class Reporter:
         log, metrics = self.files
         metrics.close()  # the file is about to be replaced, and what is written to the old one would be lost
         lines = self.run.metrics_file.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["update"] <= update]
+        kept = [line for line in lines if _update_of(line) <= update]
         write_text(self.run.metrics_file, "".join(kept))
         self.files = (log, self.run.metrics_file.open("a", encoding="utf-8"))
+
+
+def _update_of(line: str) -> float:
+    """The update that a line of metrics tells of; infinity for a damaged one."""
+    try:
+        return float(json.loads(line)["update"]) if line.endswith("\n") else math.inf
+    except (ValueError, KeyError, TypeError):
+        return math.inf
+
+
+class Recent:
+    """Means over the updates since the last report; time spent on other things than updates does not count."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Forgets the updates so far."""
+        self.tokens, self.loss_sum, self.seconds, self.started = 0.0, 0.0, 0.0, time.monotonic()
+        self.likelihoods: list[float] = []
+        self.rows: list[float] = []
+
+    def pause(self) -> None:
+        """Leaves out the time since the last update."""
+        self.started = time.monotonic()
+
+    def add(self, sums: UpdateSums) -> None:
+        """Takes in one more update."""
+        now = time.monotonic()
+        self.seconds, self.started = self.seconds + now - self.started, now
+        self.tokens, self.loss_sum = self.tokens + sums.tokens, self.loss_sum + sums.loss
+        zeros = [0.0] * len(sums.rows)
+        self.likelihoods = [a + b for a, b in zip(self.likelihoods or zeros, sums.likelihoods, strict=True)]
+        self.rows = [a + b for a, b in zip(self.rows or zeros, sums.rows, strict=True)]
+
+    @property
+    def loss(self) -> float:
+        """What was minimised, a token."""
+        return self.loss_sum / self.tokens
+
+    @property
+    def losses(self) -> list[float]:
+        """The negative log-likelihood of each exit, a token."""
+        return [likelihood / max(rows, 1) for likelihood, rows in zip(self.likelihoods, self.rows, strict=True)]
+
+    @property
+    def speed(self) -> float:
+        """Target tokens a second."""
+        return self.tokens / max(self.seconds, 1e-9)
 
 
 def describe_time(seconds: float) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from anydepth.errors import Interrupted
+
 
 class StopRequest:
     """Whether the user has asked for an end by Ctrl-C or SIGTERM. A second Ctrl-C stops at once."""
@@ -28,5 +30,5 @@ class StopRequest:
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.is_asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
+            raise Interrupted("stopped at once; what was saved before stays")
         self.is_asked = True

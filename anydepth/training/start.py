@@ -7,7 +7,7 @@ import torch
 
 from anydepth.config import Config, load_config, save_config, with_changes
 from anydepth.errors import AnydepthError, ConfigError, RunError
-from anydepth.model.run import Run, create_run
+from anydepth.model.run import Run, create_run, note_data
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers, workers
 from anydepth.training.loop import ScoreExits, Training
@@ -24,8 +24,8 @@ def new_run(folder: Path, config_file: Path, data_folder: Path, changes: list[st
     return create_run(folder, config, PreparedData.open(data_folder), overwrite=overwrite)
 
 
-def resumed_run(folder: Path, changes: list[str]) -> Run:
-    """The run at `folder`, with `changes` to its budget written to its settings."""
+def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = None) -> Run:
+    """The run at `folder`, with `changes` to its budget, and the place that its data has moved to, written down."""
     run = Run(Path(folder))
     config = run.config
     for change in changes:
@@ -34,9 +34,11 @@ def resumed_run(folder: Path, changes: list[str]) -> Run:
                 f"--set {change}: a resumed run keeps its settings, except {', '.join(CHANGEABLE)} of training; "
                 "start a new run for other changes"
             )
-    if changes:
-        changed = with_changes(config, changes)
-        training_data(run)  # refuses other data before anything is written
+    changed = with_changes(config, changes)
+    data = training_data(run, data_folder)
+    if data_folder is not None:
+        note_data(run, data)
+    if changed != config:
         save_config(changed, run.config_file)
     return run
 
@@ -71,12 +73,13 @@ def start_together(group: Workers, make_run: Callable[[], Run]) -> None:
         raise SystemExit(AnydepthError.exit_code)
 
 
-def training_data(run: Run) -> PreparedData:
-    """The prepared data of the run, which must still be what it was made with."""
+def training_data(run: Run, folder: Path | None = None) -> PreparedData:
+    """The prepared data of the run, at `folder` or where it was; it must still be what the run was made with."""
     note = run.data_note()
-    data = PreparedData.open(Path(note["folder"]))
+    place = folder or Path(note["folder"])
+    if folder is None and not place.exists():
+        raise RunError(f"the data of {run.folder} is no longer at {place}; say where it is with --resume --data")
+    data = PreparedData.open(place)
     if data.fingerprint != note["fingerprint"]:
-        raise RunError(
-            f"{note['folder']} is not the data that {run.folder} was made with (its fingerprint differs); prepare that data again"
-        )
+        raise RunError(f"{place} is not the data that {run.folder} was made with (its fingerprint differs); prepare that data again")
     return data

@@ -25,6 +25,7 @@ class Progress:
     best: float | None = None
     best_update: int = 0
     validations_since_best: int = 0
+    validated_update: int = 0
 
 
 def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:

@@ -1,12 +1,13 @@
 """One optimizer update: forward and backward over a global batch, clip, step."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from anydepth.config import TrainingConfig
@@ -17,15 +18,16 @@ from anydepth.training.distributed import Workers
 
 @dataclass(frozen=True)
 class UpdateSums:
-    """Sums over the target tokens of a global batch: what was minimised, and each exit's negative log-likelihood and rows."""
+    """Sums over the target tokens of a global batch: what was minimised, and each exit's negative log-likelihood and rows.
 
-    tokens: Tensor
-    loss: Tensor
-    likelihoods: Tensor
-    rows: Tensor
+    `batch_losses` are this worker's own, one for each of its batches.
+    """
 
-    def __add__(self, other: "UpdateSums") -> "UpdateSums":
-        return UpdateSums(self.tokens + other.tokens, self.loss + other.loss, self.likelihoods + other.likelihoods, self.rows + other.rows)
+    tokens: float
+    loss: float
+    likelihoods: list[float]
+    rows: list[float]
+    batch_losses: list[float]
 
 
 def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers: Workers, *, seed: int, update: int) -> UpdateSums:
@@ -43,9 +45,10 @@ def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers
             loss, likelihoods, rows = objective(batch.to(workers.device), randomness)
             (loss * (workers.world / tokens)).backward()
         parts.append(torch.cat([loss.detach()[None], likelihoods, rows]))
-    sums = workers.sum(torch.stack(parts).sum(dim=0))
-    likelihoods, rows = sums[1:].chunk(2)
-    return UpdateSums(tokens, sums[0], likelihoods, rows)
+    mine = torch.stack(parts)
+    total, *exits = workers.sum(mine.sum(dim=0)).tolist()
+    half = len(exits) // 2
+    return UpdateSums(tokens.item(), total, exits[:half], exits[half:], mine[:, 0].tolist())
 
 
 def clip_and_step(optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], config: TrainingConfig, rate: float) -> bool:
@@ -60,14 +63,24 @@ def clip_and_step(optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Para
     return True
 
 
-def failure(objective: nn.Module, batches: Sequence[Batch], workers: Workers, *, update: int, advice: str) -> TrainingError:
-    """The error for a loss or gradient that is not a number, naming the pairs of the batch that caused it."""
-    with torch.no_grad():
-        bad = [batch for batch in batches if not torch.isfinite(objective(batch.to(workers.device), 0)[0])]
-    pairs = sorted(index + 1 for batch in bad or batches for index in batch.indices)
-    shown = ", ".join(map(str, pairs[:20])) + (f" and {len(pairs) - 20} more" if len(pairs) > 20 else "")
-    what = "loss" if bad else "gradient"
-    return TrainingError(f"the {what} is not a number at update {update}, in the batch of training pairs {shown}; {advice}")
+def failure(
+    batches: Sequence[Batch], losses: Sequence[float], workers: Workers, *, update: int, text_of: Callable[[int], str], advice: str
+) -> TrainingError:
+    """The error for a loss or gradient that is not a number, naming the pairs of the batch that caused it.
+
+    With several workers only those speak whose own loss is bad; if none is, the gradient is to blame and the main worker speaks.
+    """
+    bad = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
+    has_culprit = workers.sum(torch.tensor(float(len(bad)), device=workers.device)).item() > 0
+    if not bad and (has_culprit or not workers.is_main):
+        return TrainingError("")
+    what, suspects = ("loss", bad) if bad else ("gradient", batches)
+    pairs = sorted(index for batch in suspects for index in batch.indices)
+    shown = ", ".join(f"{index + 1:,}" for index in pairs[:20]) + (f" and {len(pairs) - 20} more" if len(pairs) > 20 else "")
+    return TrainingError(
+        f"the {what} is not a number at update {update:,}, in the batch of training pairs {shown} "
+        f"(numbered as prepared; the first is {text_of(pairs[0])!r}); {advice}"
+    )
 
 
 def batch_seed(seed: int, update: int, slot: int) -> int:

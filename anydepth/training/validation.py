@@ -18,7 +18,7 @@ def validation_losses(model: Transformer, pairs: TokenPairs, *, batch_tokens: in
     exits = model.config.classifier_exits
     totals, tokens = torch.zeros(len(exits), dtype=torch.float64), 0
     for batch in ordered_batches(pairs, max_tokens=batch_tokens):
-        batch = batch.to(device)
+        batch = batch.cut(model.config.max_length).to(device)
         states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask)
         targets, real = batch.targets[batch.target_mask], real_positions(batch.target_mask)
         for place, n in enumerate(exits):

@@ -1,6 +1,7 @@
 """Figures of a policy: average exit by hand, counts, and what is asked for is what is recorded."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 from tiny import BLOCKS, tiny_config
@@ -91,7 +92,7 @@ def test_the_table_and_json_show_the_same_measurement(translator: Translator) ->
         f"{stored['average_exit']:.2f}",
     ]
     assert [note.split()[0] for note in notes] == ["BLEU", "tokenized", "chrF", "recipe"]
-    assert stored == figures.to_json()
+    assert stored == asdict(figures)
 
 
 def test_columns_of_figures_end_together() -> None:

@@ -40,7 +40,7 @@ def test_batches_that_are_accumulated_give_the_gradient_of_one_big_batch() -> No
     torch.testing.assert_close(parts, whole, atol=1e-6, rtol=1e-4)
     assert parts_sums.tokens == whole_sums.tokens == make_batch(tiny_pairs(5), range(5)).tokens
     torch.testing.assert_close((parts_sums.loss, parts_sums.likelihoods), (whole_sums.loss, whole_sums.likelihoods))
-    assert parts_sums.rows.equal(whole_sums.rows)
+    assert parts_sums.rows == whole_sums.rows
 
 
 def test_the_gradient_is_that_of_the_mean_over_target_tokens() -> None:
@@ -112,17 +112,23 @@ def poisoned_objective(batch: Batch) -> TrainingObjective:
     return objective
 
 
+def losses_of(objective: TrainingObjective, batches: list[Batch]) -> list[float]:
+    with torch.no_grad():
+        return [objective(batch, 0)[0].item() for batch in batches]
+
+
 def test_a_failure_names_the_pairs_of_the_bad_batch_alone() -> None:
     pairs = tiny_pairs(30)
     token = pairs.source(0)[0]
     without = [number for number in range(30) if token not in pairs.source(number)]
     good, bad = make_batch(pairs, without[:3]), make_batch(pairs, [0, without[4]])
-    error = failure(poisoned_objective(bad), [good, bad], ALONE, update=9, advice="do something")
-    assert str(error) == f"the loss is not a number at update 9, in the batch of training pairs 1, {without[4] + 1}; do something"
+    error = failure([good, bad], losses_of(poisoned_objective(bad), [good, bad]), ALONE, update=9, text_of=str, advice="do something")
+    expected = f"the loss is not a number at update 9, in the batch of training pairs 1, {without[4] + 1} "
+    assert str(error) == expected + "(numbered as prepared; the first is '0'); do something"
 
 
 def test_a_failure_of_the_gradient_alone_names_all_batches_and_shortens_long_lists() -> None:
     objective = TrainingObjective(tiny_model(), tiny_config())
     batches = [make_batch(tiny_pairs(30), range(start, start + 15)) for start in (0, 15)]
-    error = failure(objective, batches, ALONE, update=2, advice="do something")
-    assert re.fullmatch(r"the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more; do something", str(error))
+    error = failure(batches, losses_of(objective, batches), ALONE, update=2, text_of=str, advice="do something")
+    assert re.fullmatch(r"the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more \(.*\); do something", str(error))

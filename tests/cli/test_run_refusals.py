@@ -1,0 +1,99 @@
+"""A run directory that is damaged, or is none, is refused by every verb that reads one, and the damaged file is named."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli.commands import anydepth, assert_refused, contents
+
+
+def cut_weights(run: Path) -> None:
+    whole = (run / "model.safetensors").read_bytes()
+    (run / "model.safetensors").write_bytes(whole[: len(whole) * 2 // 3])
+
+
+def change_one_bit_of_the_weights(run: Path) -> None:
+    whole = bytearray((run / "model.safetensors").read_bytes())
+    whole[-5] ^= 1
+    (run / "model.safetensors").write_bytes(whole)
+
+
+def empty_weights(run: Path) -> None:
+    (run / "model.safetensors").write_bytes(b"")
+
+
+def no_weights(run: Path) -> None:
+    (run / "model.safetensors").unlink()
+
+
+def weights_of_another_shape(run: Path) -> None:
+    settings = (run / "config.toml").read_text(encoding="utf-8")
+    (run / "config.toml").write_text(settings.replace("ffn_dim = 20", "ffn_dim = 28"), encoding="utf-8")
+
+
+def training_state_as_weights(run: Path) -> None:
+    (run / "model.safetensors").write_bytes((run / "state.safetensors").read_bytes())
+
+
+def cut_tokenizer(run: Path) -> None:
+    whole = (run / "tokenizer.model").read_bytes()
+    (run / "tokenizer.model").write_bytes(whole[: len(whole) // 2])
+
+
+def empty_tokenizer(run: Path) -> None:
+    (run / "tokenizer.model").write_bytes(b"")
+
+
+def no_tokenizer(run: Path) -> None:
+    (run / "tokenizer.model").unlink()
+
+
+def unknown_setting(run: Path) -> None:
+    with open(run / "config.toml", "a", encoding="utf-8") as file:
+        file.write("beams = 3\n")
+
+
+DAMAGES: list[tuple[Callable[[Path], None], list[str]]] = [
+    (cut_weights, ["model.safetensors is damaged or cut short"]),
+    (empty_weights, ["model.safetensors is damaged or cut short"]),
+    (change_one_bit_of_the_weights, ["model.safetensors", "checksum differs"]),
+    (no_weights, ["model.safetensors", "--resume"]),
+    (weights_of_another_shape, ["model.safetensors does not fit its configuration"]),
+    (training_state_as_weights, ["model.safetensors does not fit its configuration"]),
+    (cut_tokenizer, ["tokenizer.model"]),
+    (empty_tokenizer, ["tokenizer.model is not a tokenizer"]),
+    (no_tokenizer, ["tokenizer"]),
+    (unknown_setting, ["config.toml", "beams", "did you mean"]),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGES)
+def test_a_damaged_file_is_named_and_never_used(own_run: Path, damage: Callable[[Path], None], words: list[str]) -> None:
+    damage(own_run)
+    before = contents(own_run)
+    outcome = anydepth("translate", own_run, stdin=b"hund\n")
+    assert_refused(outcome, str(own_run), *words)
+    assert outcome.err.count("\n") == 1
+    assert contents(own_run) == before
+
+
+def test_evaluation_refuses_what_translation_refuses(own_run: Path, text: Path) -> None:
+    cut_weights(own_run)
+    assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "model.safetensors is damaged")
+
+
+def test_evaluation_names_a_data_note_that_is_damaged(own_run: Path, text: Path) -> None:
+    (own_run / "data.json").write_text("{", encoding="utf-8")
+    assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "data.json")
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "file"])
+def test_a_place_that_is_no_run_is_refused_by_every_verb(tmp_path: Path, text: Path, kind: str) -> None:
+    place = tmp_path / "place"
+    if kind == "empty":
+        place.mkdir()
+    if kind == "file":
+        place.write_text("text", encoding="utf-8")
+    for command in (["translate", place], ["evaluate", place, "--test", text / "test"], ["train", "--resume", "--to", place]):
+        assert_refused(anydepth(*command, stdin=b"hund\n"), f"{place} is not a run directory")
+    assert list(tmp_path.iterdir()) == ([] if kind == "missing" else [place])
