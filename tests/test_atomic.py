@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anydepth.atomic import replacing, write_bytes, write_text
+from anydepth.atomic import replacing, replacing_folder, write_bytes, write_text
 from anydepth.errors import AnydepthError
 
 
@@ -67,3 +67,43 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "a.txt"
     with pytest.raises(AnydepthError, match=rf"^cannot write {re.escape(str(path))}: No such file or directory"):
         write_text(path, "new")
+
+
+def old_folder(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "old").write_text("old")
+    return tmp_path / "data"
+
+
+def test_a_new_folder_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    folder = old_folder(tmp_path)
+    (tmp_path / ".data.tmp").mkdir()  # what a kill left
+    with replacing_folder(folder) as temporary:
+        (temporary / "new").write_text("new")
+    assert [path.name for path in folder.iterdir()] == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
+def test_a_failure_while_filling_keeps_the_old_folder_and_leaves_no_other(tmp_path: Path, error: BaseException) -> None:
+    folder = old_folder(tmp_path)
+    with pytest.raises(type(error)), replacing_folder(folder) as temporary:
+        (temporary / "new").write_text("new")
+        raise error
+    assert [path.name for path in folder.iterdir()] == ["old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_an_interruption_between_the_two_moves_brings_the_old_folder_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder, move = old_folder(tmp_path), os.replace
+
+    def interrupted_move(source: Path, target: Path) -> None:
+        if source.name == ".data.tmp":
+            raise KeyboardInterrupt
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted_move)
+    with pytest.raises(KeyboardInterrupt), replacing_folder(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == ["old"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

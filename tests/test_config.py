@@ -74,6 +74,13 @@ def test_an_unknown_key_or_section_is_refused_with_the_nearest_match(change: str
         ("training.learning_rate=-1", r"training.learning_rate = -1 cannot be used: input should be greater than 0"),
         ("training.exit_weights=heavy", r"training.exit_weights = 'heavy' cannot be used"),
         ("training.seed=", r"training.seed = '' cannot be used: input should be a valid integer"),
+        ("training.seed=99999999999999999999", r"training.seed = 9+ cannot be used: input should be less than"),
+        ("model.blocks=true", r"model.blocks = True cannot be used: input should be a valid integer"),
+        ("model.heads=4.0", r"model.heads = 4.0 cannot be used: input should be a valid integer"),
+        ("training.exit_weights=[1, inf]", r"training.exit_weights.* = inf cannot be used: input should be a finite number"),
+        ("training.exit_weights=[1, -2]", r"training.exit_weights.* = -2 cannot be used: input should be greater than 0"),
+        ("decoding.length_ratio=inf", r"decoding.length_ratio = inf cannot be used"),
+        ("model.encoder=3", r"model.encoder is a section of settings and cannot be 3; set one of blocks, dim, ffn_dim"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message: str) -> None:
@@ -206,3 +213,13 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path: Path) -> None:
     path.write_text("[model]\nbloks = 3", encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"^{re.escape(str(path))}: there is no setting model.bloks"):
         load_config(path)
+
+
+def test_none_on_the_command_line_unsets_what_was_set() -> None:
+    limited = make_config({"training": {"minutes": 30, "patience": 3}})
+    freed = make_config(limited.model_dump(exclude_none=True), ["training.minutes=none"])
+    assert (freed.training.minutes, freed.training.patience) == (None, 3)
+
+
+def test_the_weighting_1_may_be_written_as_a_number() -> None:
+    assert make_config({}, ["training.exit_weights=1"]).training.exit_weights == "1"

@@ -180,3 +180,13 @@ def test_words_of_a_translation_lose_no_exit(translator: Translator) -> None:
     for translation in translator.translate(LINES, policy=UNIFORM):
         gathered = [left for _, exits in word_exits(translation.tokens, translation.exits) for left in exits]
         assert gathered == translation.exits
+
+
+def test_a_policy_may_be_named(translator: Translator) -> None:
+    named = translator.translate(LINES[:2], policy="fixed:2", beam=1)
+    assert words_and_exits(named) == words_and_exits(translator.translate(LINES[:2], policy=FixedExit(2, BLOCKS), beam=1))
+
+
+def test_one_text_instead_of_lines_is_refused(translator: Translator) -> None:
+    with pytest.raises(UsageError, match=r"takes a list of lines, not one text; write translate\(\[text\]\)"):
+        translator.translate("ein haus")

@@ -108,6 +108,14 @@ def test_an_unreadable_note_about_the_data_is_named(data: PreparedData, tmp_path
         run.data_note()
 
 
+@pytest.mark.parametrize("contents", ["{}", "[]", "3", '{"folder": "x"}'])
+def test_a_note_about_the_data_that_tells_too_little_is_named(data: PreparedData, tmp_path: Path, contents: str) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    run.data_file.write_text(contents)
+    with pytest.raises(RunError, match=rf"{re.escape(str(run.data_file))} does not tell what the run was trained on"):
+        run.data_note()
+
+
 def test_checkpoints_are_listed_by_update(tmp_path: Path) -> None:
     run = Run(tmp_path)
     (tmp_path / "checkpoints").mkdir()

@@ -224,3 +224,11 @@ def test_a_budget_without_room_is_refused() -> None:
 def test_a_position_beyond_its_pool_is_refused(position: Position) -> None:
     with pytest.raises(CorpusError, match=r"the stream has no Position\(.*\): pool \d+ of epoch \d has \d+ batches; continue with"):
         next(some_stream().from_position(position))
+
+
+def test_a_cut_batch_keeps_the_beginning_of_both_sides() -> None:
+    batch = make_batch(some_pairs(20), [3, 8])
+    cut = batch.cut(2)
+    assert cut.indices == batch.indices
+    for name in ("source", "source_mask", "target_inputs", "targets", "target_mask"):
+        assert getattr(cut, name).equal(getattr(batch, name)[:, :2])

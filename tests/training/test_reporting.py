@@ -1,16 +1,19 @@
 """The log and the metrics, and stopping politely."""
 
+import io
 import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from anydepth.errors import Interrupted
 from anydepth.model.run import Run
-from anydepth.training.reporting import Reporter, describe_exits, describe_time
+from anydepth.training.reporting import Recent, Reporter, describe_exits, describe_time
 from anydepth.training.signals import StopRequest
+from anydepth.training.update import UpdateSums
 
 
 def test_times_and_figures_read_as_people_write_them() -> None:
@@ -62,3 +65,34 @@ def test_a_second_ctrl_c_stops_at_once() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(Interrupted, match="stopped at once"):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_damaged_lines_of_metrics_are_dropped(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    good = json.dumps({"event": "train", "update": 1})
+    run.metrics_file.write_text("\n".join([good, "{}", "[]", "\0\0", "no json", ""]), encoding="utf-8")
+    with Reporter(run, is_main=True) as reporter:
+        reporter.forget_after(5)
+    assert run.metrics_file.read_text(encoding="utf-8") == good + "\n"
+
+
+def test_recent_figures_are_means_over_tokens_and_rows_since_the_last_restart() -> None:
+    recent = Recent()
+    recent.add(UpdateSums(tokens=4.0, loss=8.0, likelihoods=[4.0, 2.0], rows=[4.0, 1.0], batch_losses=[8.0]))
+    recent.add(UpdateSums(tokens=6.0, loss=7.0, likelihoods=[5.0, 1.0], rows=[5.0, 0.0], batch_losses=[7.0]))
+    assert (recent.loss, recent.losses) == (1.5, [1.0, 3.0])
+    recent.restart()
+    recent.add(UpdateSums(tokens=2.0, loss=8.0, likelihoods=[4.0, 2.0], rows=[2.0, 0.0], batch_losses=[8.0]))
+    assert (recent.loss, recent.losses) == (4.0, [2.0, 2.0])
+
+
+def test_a_bar_moves_on_a_terminal_and_brackets_are_no_markup(tmp_path: Path) -> None:
+    shown = io.StringIO()
+    reporter = Reporter(Run(tmp_path), is_main=True)
+    reporter.console = Console(file=shown, force_terminal=True, width=80, highlight=False)
+    with reporter:
+        reporter.progress(0.5, "nll 2.00-1.00  3,000 tokens/s  1:00 left")
+        reporter.say("runs/[a]/model")
+    assert "50%" in shown.getvalue()
+    assert "1:00 left" in shown.getvalue()
+    assert "runs/[a]/model" in shown.getvalue()

@@ -8,7 +8,7 @@ import pytest
 from tiny import exit_code_of, free_port, in_own_process, no_scores, prepare_tiny, short_training, train_as_worker
 
 from anydepth.config import save_config
-from anydepth.errors import ConfigError, RunError
+from anydepth.errors import ConfigError, CorpusError, RunError
 from anydepth.model.run import Run, create_run
 from anydepth.text.prepare import PreparedData
 from anydepth.training.start import new_run, resumed_run, train_run, training_data
@@ -68,3 +68,33 @@ def test_two_processes_train_the_run_that_one_trains_with_twice_the_accumulation
     assert train_losses(two) == pytest.approx(train_losses(one), rel=1e-4)
     assert two.best_file.exists()
     assert two.weights_file.exists()
+
+
+def test_a_run_finds_its_data_where_it_has_moved_to(tmp_path: Path) -> None:
+    prepared = prepare_tiny(tmp_path)
+    run = create_run(tmp_path / "run", short_training(), prepared)
+    moved = prepared.folder.rename(tmp_path / "moved")
+    with pytest.raises(RunError, match=r"is no longer at .*data; say where it is with --resume --data"):
+        resumed_run(run.folder, [])
+    assert training_data(resumed_run(run.folder, [], data_folder=moved)).folder == moved
+    assert training_data(run).folder == moved.resolve()
+
+
+def test_settings_that_make_no_model_cost_no_earlier_run(data: PreparedData, tmp_path: Path) -> None:
+    joint = prepare_tiny(tmp_path, joint=True)
+    run = create_run(tmp_path / "run", short_training(), joint)
+    before = sorted(run.folder.rglob("*"))
+    with pytest.raises(ConfigError, match="ties both embeddings"):
+        create_run(run.folder, short_training("model.classifiers=tied"), joint, overwrite=True)
+    assert run.config == short_training()
+    assert sorted(run.folder.rglob("*")) == before
+    assert not (tmp_path / ".run.tmp").exists()
+
+
+def test_token_files_that_have_changed_are_refused_before_a_run_is_made(tmp_path: Path) -> None:
+    prepared = prepare_tiny(tmp_path)
+    file = prepared.folder / "train.de.tokens"
+    file.write_bytes(bytes(reversed(file.read_bytes())))
+    with pytest.raises(CorpusError, match=r"train.de.tokens has changed since it was prepared"):
+        create_run(tmp_path / "run", short_training(), prepared)
+    assert not (tmp_path / "run").exists()
