@@ -17,7 +17,7 @@ from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import new_run, resumed_run, train_run
 
 VOCAB_SIZE = 2000
-SAMPLES = (3, 57, 210)
+SAMPLES = (50, 66, 80)
 Say = Callable[[str], None]
 
 

@@ -9,6 +9,10 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+# Were DistributedDataParallel the last to let go of the group, its end could wait for ever for a thread that waits for Python
+# (https://github.com/pytorch/pytorch/issues/56297), so the group is held here until the process ends.
+_held: list[object] = []
+
 
 @dataclass(frozen=True)
 class Workers:
@@ -49,6 +53,7 @@ def workers() -> Iterator[Workers]:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    _held.append(distributed.group.WORLD)
     try:
         yield Workers(rank, world, device)
     finally:

@@ -55,3 +55,9 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
 def test_a_demo_without_its_configuration_is_refused_before_it_writes(tmp_path: Path) -> None:
     assert_refused(anydepth("demo", "--to", tmp_path / "demo", "--config", tmp_path / "no.toml"), str(tmp_path / "no.toml"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_with_other_settings_than_before_is_refused(small: Path, tmp_path: Path) -> None:
+    done("demo", "--to", tmp_path / "demo", "--config", small)
+    small.write_text(SETTINGS.replace("updates = 2", "updates = 3"), encoding="utf-8")
+    assert_refused(anydepth("demo", "--to", tmp_path / "demo", "--config", small), "was made with other settings", out="")

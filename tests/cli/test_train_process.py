@@ -76,13 +76,18 @@ def test_training_on_a_full_disk_keeps_the_old_files_and_goes_on_later(own_run: 
     assert "trained 80 updates" in done(*command).err
 
 
+def weights_that_matter(path: Path) -> dict[str, torch.Tensor]:
+    """All but the keys' biases: a softmax does not feel them, so their gradient is rounding alone, which Adam turns into steps."""
+    return {name: tensor for name, tensor in load_tensors(path)[0].items() if not name.endswith("key.bias")}
+
+
 def test_two_workers_find_the_weights_of_one_with_twice_the_batches(data: Path, settings: Path, tmp_path: Path) -> None:
     changes = ["--set", "training.updates=6", "--set", "training.final=last", "--set", "validation.every=3", "--set", "model.dropout=0.2"]
     together = finish(start("train", settings, "--data", data, "--to", tmp_path / "two", *changes, module=TORCHRUN))
     assert together.code == 0, together.err
     assert together.err.count("trained 6 updates") == 1, "only one worker talks"
     done("train", settings, "--data", data, "--to", tmp_path / "one", *changes, "--set", "training.accumulation=2")
-    two, one = (load_tensors(tmp_path / name / "model.safetensors")[0] for name in ("two", "one"))
+    two, one = (weights_that_matter(tmp_path / name / "model.safetensors") for name in ("two", "one"))
     torch.testing.assert_close(two, one, rtol=0, atol=1e-5)
 
 
