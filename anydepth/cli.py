@@ -51,6 +51,8 @@ def corpus(
     """Write the built-in German-English corpus as plain text files."""
     from anydepth.text.demo.corpus import write_corpus
 
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise UsageError(f"{to} exists already and would be overwritten; choose another --to")
     for split, pairs in write_corpus(to, seed=seed).items():
         say(f"{split}: {pairs:,} pairs")
 

@@ -46,7 +46,11 @@ class Training:
         for update, file in self.run.checkpoints():
             if self.workers.is_main and update > self.progress.update:
                 file.unlink()
-        self.reporter.say(f"going on after update {self.progress.update:,}")
+        if budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds) >= 1:
+            more = "to train on, raise training.updates or --minutes, which count from the beginning of the run"
+            self.reporter.say(f"the budget was spent after update {self.progress.update:,}; {more}")
+        else:
+            self.reporter.say(f"going on after update {self.progress.update:,}")
 
     def go(self) -> None:
         """Trains until the budget is spent, patience is lost or the user interrupts; leaves model.safetensors behind."""

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.commands import contents, done
+from cli.commands import anydepth, assert_refused, contents, done
 from cli.conftest import SPLITS, options_for_prepare
 
 from anydepth.text.prepare import PreparedData
@@ -101,3 +101,6 @@ def test_the_built_in_corpus_is_written_as_text(tmp_path: Path, monkeypatch: pyt
     }
     assert done("corpus", "--to", tmp_path / "other", "--seed", 2)
     assert contents(tmp_path / "other") != contents(tmp_path / "corpus")
+    before = contents(tmp_path / "corpus")
+    assert_refused(anydepth("corpus", "--to", tmp_path / "corpus", "--seed", 2), "exists already and would be overwritten")
+    assert contents(tmp_path / "corpus") == before

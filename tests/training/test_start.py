@@ -98,3 +98,12 @@ def test_token_files_that_have_changed_are_refused_before_a_run_is_made(tmp_path
     with pytest.raises(CorpusError, match=r"train.de.tokens has changed since it was prepared"):
         create_run(tmp_path / "run", short_training(), prepared)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_whose_budget_is_spent_says_how_to_train_on(data: PreparedData, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = Run(tmp_path / "run")
+    train_run(run.folder, lambda: create_run(run.folder, short_training("training.updates=2"), data), lambda data, config: no_scores)
+    weights = run.weights_file.read_bytes()
+    train_run(run.folder, lambda: resumed_run(run.folder, []), lambda data, config: no_scores)
+    assert "the budget was spent after update 2; to train on, raise training.updates or --minutes" in capfd.readouterr().err
+    assert run.weights_file.read_bytes() == weights
