@@ -1,0 +1,175 @@
+"""Stored measurements as series of points: evaluations, and the operating points of a run."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from anydepth.errors import UsageError
+
+Share = Annotated[float, Field(gt=0.0)]
+EXPECTED = 'expected what "anydepth evaluate --json" writes, or the operating_points.json of a run'
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one policy, such as "geometric:0.5", was measured to be worth; `flops_share` is its part of full depth's FLOPs."""
+
+    policy: str
+    bleu: float
+    average_exit: float
+    flops_share: float | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What points must share to be one series: the run's folder, the data that it was measured on, and the beam where known."""
+
+    run: str
+    data: str
+    beam: int | None
+
+
+@dataclass(frozen=True)
+class Series:
+    """The points of one family of policies, lowest average exit first, and full depth's BLEU where the file tells it."""
+
+    family: str
+    setting: Setting
+    points: tuple[Point, ...]
+    full_depth_bleu: float | None = None
+
+    @property
+    def is_line(self) -> bool:
+        """Whether the points are steps of one scale, as fixed exits are."""
+        return self.family == "fixed"
+
+
+class Stored(BaseModel):
+    """An object of a JSON file; other keys are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class StoredScore(Stored):
+    """A score with its value."""
+
+    value: float
+
+
+class StoredScores(Stored):
+    """The scores of a policy, of which BLEU is drawn."""
+
+    bleu: StoredScore
+
+
+class StoredResult(Stored):
+    """One policy of an evaluation."""
+
+    policy: str
+    scores: StoredScores
+    average_exit: float
+    flops_share: Share | None = None
+    beam: int | None = None
+
+
+class StoredRecipe(Stored):
+    """What an evaluation was made from."""
+
+    run: str
+    test: str
+
+
+class StoredEvaluation(Stored):
+    """What `anydepth evaluate --json` writes."""
+
+    recipe: StoredRecipe
+    results: list[StoredResult]
+
+
+class StoredPoint(Stored):
+    """One operating point."""
+
+    policy: str
+    average_exit: float
+    flops_share: Share | None = None
+    bleu: float
+
+
+class StoredSet(Stored):
+    """The operating points of one family of policies on validation data."""
+
+    points: list[StoredPoint]
+    beam: int | None = None
+    valid: str = "valid"
+    full_depth_bleu: float | None = None
+
+
+class StoredOperatingPoints(Stored):
+    """A run's operating_points.json."""
+
+    sets: list[StoredSet]
+
+
+def read_points(paths: Sequence[Path]) -> list[Series]:
+    """The series in the files at `paths`, in the order in which their first points come; a point that comes twice is kept once.
+
+    Points are one series if their policies have the same name before the colon and they were measured with the same run, data
+    and beam. The run of an operating_points.json is the folder that it lies in.
+    """
+    grouped: dict[tuple[str, Setting], list[Point]] = {}
+    full_depth: dict[tuple[str, Setting], float | None] = {}
+    for path in paths:
+        found = list(_points_in(path))
+        if not found:
+            raise UsageError(f"{path} has no points; {EXPECTED}, with at least one policy measured")
+        for setting, bleu, point in found:
+            key = (point.policy.partition(":")[0], setting)
+            grouped.setdefault(key, []).append(point)
+            full_depth[key] = bleu if bleu is not None else full_depth.get(key)
+    return [Series(family, setting, _in_order(points), full_depth[family, setting]) for (family, setting), points in grouped.items()]
+
+
+def _in_order(points: Sequence[Point]) -> tuple[Point, ...]:
+    return tuple(sorted(dict.fromkeys(points), key=lambda point: point.average_exit))
+
+
+def _points_in(path: Path) -> Iterator[tuple[Setting, float | None, Point]]:
+    """Each point of a file with its setting and full depth's BLEU."""
+    stored = _read(path)
+    if isinstance(stored, StoredEvaluation):
+        run = str(Path(stored.recipe.run).resolve())
+        for result in stored.results:
+            point = Point(result.policy, result.scores.bleu.value, result.average_exit, result.flops_share)
+            yield Setting(run, str(Path(stored.recipe.test)), result.beam), None, point
+    else:
+        run = str(path.resolve().parent)
+        for group in stored.sets:
+            for each in group.points:
+                point = Point(each.policy, each.bleu, each.average_exit, each.flops_share)
+                yield Setting(run, str(Path(group.valid)), group.beam), group.full_depth_bleu, point
+
+
+def _read(path: Path) -> StoredEvaluation | StoredOperatingPoints:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}; {EXPECTED}") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON; {EXPECTED}") from error
+    kind: type[StoredEvaluation | StoredOperatingPoints]
+    if isinstance(content, dict) and "results" in content:
+        kind = StoredEvaluation
+    elif isinstance(content, dict) and "sets" in content:
+        kind = StoredOperatingPoints
+    else:
+        raise UsageError(f"{path} has neither results nor sets of points; {EXPECTED}")
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(str(part) for part in problem["loc"])
+        raise UsageError(f"{path}: {place}: {problem['msg'].lower()}; {EXPECTED}") from None
