@@ -1,0 +1,160 @@
+"""The FLOPs of the decoder by the formulas of appendix B, from recorded exits alone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from anydepth.config import ModelConfig
+from anydepth.errors import UsageError
+
+Count = TypeVar("Count", int, Int[Tensor, "*#place"])
+
+
+@dataclass(frozen=True)
+class DecoderShape:
+    """The sizes that decide the decoder's cost: N, d_d, d_f, d_e and V in appendix B."""
+
+    blocks: int
+    dim: int
+    ffn_dim: int
+    encoder_dim: int
+    vocab: int
+
+    @classmethod
+    def of(cls, config: ModelConfig, vocab: int) -> "DecoderShape":
+        """The shape of a model with `vocab` target words."""
+        return cls(config.blocks, config.decoder.dim, config.decoder.ffn_dim, config.encoder.dim, vocab)
+
+
+DecisionCost: TypeAlias = Callable[[DecoderShape, Int[Tensor, "*place"], Int[Tensor, "*place"]], Int[Tensor, "*place"]]
+
+
+def block_flops(shape: DecoderShape, *, t: Count, source_length: Count, is_first_call: bool) -> Count:
+    """FC(x, t), the cost of one block that token t (from 1) goes through (appendix B).
+
+    12 d_d^2 + 4 d_f d_d + 4 t d_d + 4 |x| d_d, and 4 |x| d_d d_e for the source's keys and values the first time that the block
+    runs for the sentence. |x| counts every source token, `</s>` included. Non-linearities, norms and residuals are free.
+    """
+    dim = shape.dim
+    flops = 12 * dim**2 + 4 * shape.ffn_dim * dim + 4 * t * dim + 4 * source_length * dim
+    return flops + _source_projection_flops(shape, source_length) if is_first_call else flops
+
+
+def skipped_block_flops(shape: DecoderShape) -> int:
+    """FS = 4 d_d^2, the cost of one block above a token's exit: the keys and values of the copied state (appendix B)."""
+    return 4 * shape.dim**2
+
+
+def no_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    """The output projection 2 V d_d of each token, where the exit is known beforehand: FP = 0 (appendix B)."""
+    return _everywhere(exits, _projection_flops(shape))
+
+
+def sequence_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    """FP = 2 N d_d at t = 1 and 0 later, and the output projection of each token (appendix B).
+
+    As printed, though a decision on the encoder's mean takes 2 N d_e.
+    """
+    return _projection_flops(shape) + 2 * shape.blocks * shape.dim * (times == 1).long()
+
+
+def multinomial_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    """FP = 2 N d_d and the output projection of each token (appendix B)."""
+    return _everywhere(exits, _projection_flops(shape) + 2 * shape.blocks * shape.dim)
+
+
+def geometric_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    """FP = 2 d_d q(t) and the output projection of each token that leaves at q(t) (appendix B).
+
+    As printed, with a decision after block N as well, which nothing depends on.
+    """
+    return _projection_flops(shape) + 2 * shape.dim * exits.long()
+
+
+def confidence_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    """FP = 2 q(t) V d_d of each token, which contains its output projection (appendix B).
+
+    So costs every measure taken from all probabilities of a block's classifier, such as the margin between the best two.
+    """
+    return _projection_flops(shape) * exits.long()
+
+
+def similarity_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    """6 d_d q(t) and the output projection of each token, where the cosine of two states decides after each block.
+
+    A cosine is three dot-products. Not in the paper; counted as appendix B counts the geometric-like decision.
+    """
+    return _projection_flops(shape) + 6 * shape.dim * exits.long()
+
+
+def shortlist_decision(words: int) -> DecisionCost:
+    """The cost where block 1 scores all V words and the blocks up to N - 1 decide by the best `words` = K of them alone.
+
+    2 V d_d at exit 1. At a higher exit q(t) the decisions cost 2 V d_d + 2 K d_d (min(q(t), N - 1) - 1) and the word, chosen
+    among all words, another 2 V d_d. Not in the paper, whose confidence thresholding scores all words after every block.
+    """
+    if words < 1:
+        raise UsageError(f"a shortlist of {words} words holds no word; make it 1 or longer")
+
+    def cost(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+        """FLOPs of each token."""
+        exits = exits.long()
+        later_decisions = (exits.clamp(max=shape.blocks - 1) - 1).clamp(min=0)
+        shortlist = 2 * min(words, shape.vocab) * shape.dim
+        return _projection_flops(shape) * (1 + (exits > 1).long()) + shortlist * later_decisions
+
+    return cost
+
+
+def token_flops(
+    shape: DecoderShape,
+    exits: Int[Tensor, "*place"],
+    times: Int[Tensor, "*#place"],
+    source_lengths: Int[Tensor, "*#place"],
+    decision: DecisionCost,
+) -> Int[Tensor, "*place"]:
+    """The FLOPs of each token by Algorithm 2 (appendix B), without what a block costs at its first call.
+
+    q(t) FC(x, t) + (N - q(t)) FS + FP(t, q(t)) + 2 V d_d, where `decision` gives the last two. Times count from 1.
+    """
+    exits, times, source_lengths = exits.long(), times.long().expand_as(exits), source_lengths.long()
+    assert exits.numel() == 0 or 1 <= int(exits.min()) <= int(exits.max()) <= shape.blocks, f"exits lie in 1..{shape.blocks}"
+    running = exits * block_flops(shape, t=times, source_length=source_lengths, is_first_call=False)
+    return running + (shape.blocks - exits) * skipped_block_flops(shape) + decision(shape, exits, times)
+
+
+def first_call_flops(
+    shape: DecoderShape, highest_exits: Int[Tensor, "*place"], source_lengths: Int[Tensor, "*#place"]
+) -> Int[Tensor, "*place"]:
+    """What the first calls of all blocks cost each sentence: 4 |x| d_d d_e for every block up to its tokens' highest exit (appendix B).
+
+    A block that no token of the sentence reaches is never called; a sentence without tokens has 0 for its highest exit.
+    """
+    return highest_exits.long() * _source_projection_flops(shape, source_lengths.long())
+
+
+def sentence_flops(shape: DecoderShape, exits: Sequence[int], source_length: int, decision: DecisionCost) -> int:
+    """The FLOPs of an output sentence whose tokens left at `exits` (Algorithm 2, appendix B); nothing for an empty one."""
+    if not exits:
+        return 0
+    left, lengths = torch.tensor(exits), torch.tensor(source_length)
+    tokens = token_flops(shape, left, torch.arange(1, len(exits) + 1), lengths, decision)
+    return int(tokens.sum() + first_call_flops(shape, left.max(), lengths))
+
+
+def _projection_flops(shape: DecoderShape) -> int:
+    """2 V d_d, the scores of all words for one state."""
+    return 2 * shape.vocab * shape.dim
+
+
+def _source_projection_flops(shape: DecoderShape, source_length: Count) -> Count:
+    """4 |x| d_d d_e, the keys and values of the source for one block."""
+    return 4 * source_length * shape.dim * shape.encoder_dim
+
+
+def _everywhere(exits: Tensor, flops: int) -> Tensor:
+    return torch.full_like(exits, flops, dtype=torch.long)

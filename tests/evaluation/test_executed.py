@@ -1,0 +1,84 @@
+"""FLOPs that were executed, against the formulas of appendix B."""
+
+import pytest
+import torch
+from tiny import BLOCKS, SOURCE_VOCAB, TARGET_VOCAB, tiny_model
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from anydepth.evaluation.executed import executed_decoder_flops
+from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
+from anydepth.exits.policies import FixedExit, Policy, UniformExit
+from anydepth.model.transformer import Transformer
+from anydepth.search.beam import SearchSettings, search
+from anydepth.text.batches import make_source
+
+SENTENCE = [5, 6, 7, 8, 9, 10]
+GREEDY = SearchSettings(beam=1, length_offset=3)
+POLICIES = [*(FixedExit(n, BLOCKS) for n in range(1, BLOCKS + 1)), UniformExit(1, BLOCKS), UniformExit(2, BLOCKS)]
+
+
+def executed_and_formula(model: Transformer, sentences: list[list[int]], policy: Policy) -> tuple[int, int]:
+    """The FLOPs of a greedy search: those counted, and those of the formula for the exits that it recorded."""
+    with executed_decoder_flops() as flops:
+        found = search(model, *make_source(sentences), policy, GREEDY)
+    shape = DecoderShape.of(model.config, TARGET_VOCAB)
+    lengths = [len(sentence) + 1 for sentence in sentences]
+    return flops.decoder, sum(sentence_flops(shape, best.exits, x, no_decision) for (best,), x in zip(found, lengths, strict=True))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+@pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])
+def test_the_formula_is_what_a_greedy_search_executes(classifiers: str, policy: Policy) -> None:
+    executed, formula = executed_and_formula(tiny_model(f"model.classifiers={classifiers}"), [SENTENCE], policy)
+    assert executed == formula
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_batch_without_padding_executes_what_its_sentences_cost_one_by_one(policy: Policy) -> None:
+    executed, formula = executed_and_formula(tiny_model(), [SENTENCE, SENTENCE[::-1], [11, 12, 13, 14, 15, 16]], policy)
+    assert executed == formula
+
+
+def test_one_block_and_a_source_of_nothing_but_its_end() -> None:
+    executed, formula = executed_and_formula(tiny_model("model.blocks=1"), [[]], FixedExit(1, 1))
+    assert executed == formula
+
+
+def test_every_attention_kernel_counts_alike() -> None:
+    counts = []
+    for kernel in (SDPBackend.FLASH_ATTENTION, SDPBackend.MATH):
+        with sdpa_kernel(kernel):
+            counts.append(executed_and_formula(tiny_model(), [SENTENCE], UniformExit(1, BLOCKS))[0])
+    assert counts[0] == counts[1]
+
+
+def test_the_encoder_is_left_out_and_the_classifier_is_not() -> None:
+    model = tiny_model()
+    with torch.inference_mode(), executed_decoder_flops() as flops:
+        memory = model.encode(*make_source([SENTENCE]))
+        assert flops.decoder == 0
+        model.exit_logits(memory.new_zeros(1, model.config.decoder.dim), torch.tensor([2]))
+        assert flops.decoder == 2 * TARGET_VOCAB * model.config.decoder.dim
+
+
+def test_a_deeper_encoder_changes_nothing() -> None:
+    shallow, deep = (executed_and_formula(tiny_model(f"model.encoder.blocks={n}"), [SENTENCE], FixedExit(2, BLOCKS)) for n in (1, 5))
+    assert shallow[0] / shallow[1] == deep[0] / deep[1] == 1
+
+
+def test_a_wider_beam_executes_more_than_its_best_hypothesis_costs() -> None:
+    model, shape = tiny_model(), DecoderShape.of(tiny_model().config, TARGET_VOCAB)
+    with executed_decoder_flops() as flops:
+        [[best]] = search(model, *make_source([SENTENCE]), FixedExit(2, BLOCKS), SearchSettings(beam=3))
+    assert flops.decoder > sentence_flops(shape, best.exits, len(SENTENCE) + 1, no_decision)
+
+
+def test_a_count_stops_with_its_block_and_two_do_not_meet() -> None:
+    model = tiny_model()
+    with executed_decoder_flops() as first:
+        search(model, *make_source([SENTENCE]), FixedExit(1, BLOCKS), GREEDY)
+    counted = first.decoder
+    with executed_decoder_flops() as second:
+        search(model, *make_source([[SOURCE_VOCAB - 1]]), FixedExit(4, BLOCKS), GREEDY)
+    assert first.decoder == counted
+    assert 0 < second.decoder != counted
