@@ -31,11 +31,12 @@ test: lint
 	@echo "==> behaviour"
 	$(BIN)/python -m pytest
 
-bench: .venv/ready
+bench: demo
 	@echo "==> the benchmarks (about 15 minutes)"
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/training_throughput.py
 	$(BIN)/python benchmarks/prepare_throughput.py --lines 2000000
+	$(BIN)/python benchmarks/tuning.py runs/demo/exits --valid runs/demo/corpus/valid
 
 clean:
 	rm -rf .venv runs build *.egg-info

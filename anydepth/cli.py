@@ -4,20 +4,34 @@ import io
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anydepth import __version__
 from anydepth.errors import AnydepthError, Interrupted, UsageError
+from anydepth.options import (
+    AverageExit,
+    BatchTokens,
+    Beam,
+    BleuDrop,
+    Flops,
+    LengthPenalty,
+    PolicyHelp,
+    PolicyName,
+    RunFolder,
+    Settings,
+    examples,
+    say,
+    wished_policy,
+)
+from anydepth.pictures import plot
 
-
-def examples(*commands: str) -> str:
-    """The last lines of a help text; the control character keeps the commands from being wrapped."""
-    return "\n".join(["\b", f"Example{'s' * (len(commands) > 1)}:", *(f"  {command}" for command in commands)])
+if TYPE_CHECKING:
+    from anydepth.inference.translator import Translation, Translator
 
 
 app = typer.Typer(
@@ -28,12 +42,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that `anydepth train` made.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as in model.blocks=3.")]
-Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses to keep; 1 is greedy. Default: the run's decoding.beam.")]
-LengthPenalty = Annotated[float | None, typer.Option(min=0.0, max=10.0, help="Exponent of the length by which scores are divided.")]
-BatchTokens = Annotated[int | None, typer.Option(min=1, help="Source tokens times beam that are searched together.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -88,6 +96,7 @@ def prepare(
     epilog=examples(
         "anydepth train configs/demo.toml --data data --to runs/first --minutes 3",
         "anydepth train --resume --to runs/first",
+        "anydepth train --from runs/first --to runs/exits --set exits.halting=geometric --set exits.oracle=correctness --minutes 2",
         "torchrun --nproc-per-node 2 -m anydepth train configs/demo.toml --data data --to runs/two",
     )
 )
@@ -95,87 +104,163 @@ def train(
     to: Annotated[Path, typer.Option(metavar="RUN", help="Folder for the run.")],
     config: Annotated[Path | None, typer.Argument(metavar="CONFIG", help="A TOML file of settings.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder that `anydepth prepare` made; with --resume where it has moved to.")] = None,
+    origin: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RUN", help="Start from this run's weights, settings and tokenizer; CONFIG is what changes."),
+    ] = None,
     changes: Settings = None,
     minutes: Annotated[float | None, typer.Option(min=0.0, help="Stop after this time even if updates are left.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run at --to.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run at --to.")] = False,
 ) -> None:
-    """Train a model whose decoder can stop after any block."""
+    """Train a model whose decoder can stop after any block, and with exits.halting teach it where."""
     from anydepth.evaluation.measure import validation_scorer
-    from anydepth.training.start import new_run, resumed_run, train_run
+    from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 
     wishes = [*(changes or []), *([f"training.minutes={minutes}"] if minutes is not None else [])]
     if resume:
-        if config or overwrite:
-            raise UsageError("--resume goes on with the settings of the run; leave out CONFIG and --overwrite")
+        if config or overwrite or origin:
+            raise UsageError("--resume goes on with the settings of the run; leave out CONFIG, --from and --overwrite")
         train_run(to, lambda: resumed_run(to, wishes, data_folder=data), validation_scorer)
+    elif origin is not None:
+        train_run(to, lambda: continued_run(to, origin, config, wishes, data_folder=data, overwrite=overwrite), validation_scorer)
     elif config is None or data is None:
         raise UsageError("a new run needs CONFIG and --data, as in: anydepth train configs/demo.toml --data data --to runs/first")
     else:
         train_run(to, lambda: new_run(to, config, data, wishes, overwrite=overwrite), validation_scorer)
 
 
-@app.command(epilog=examples("echo 'Anna kommt um halb drei in Berlin an.' | anydepth translate runs/demo/model --policy fixed:3"))
+@app.command(
+    epilog=examples(
+        "echo 'Anna kommt um halb drei in Berlin an.' | anydepth translate runs/demo/model --policy fixed:3",
+        "echo 'Anna kommt um halb drei in Berlin an.' | anydepth translate runs/demo/exits --average-exit 2 --show-exits",
+    )
+)
 def translate(
     run: RunFolder,
     source: Annotated[str, typer.Argument(metavar="FILE", help="Text to translate, a line a sentence; - is standard input.")] = "-",
-    policy: Annotated[str | None, typer.Option(help="fixed:N or uniform[:SEED]. Default: full depth.")] = None,
+    policy: PolicyName = None,
+    average_exit: AverageExit = None,
+    flops: Flops = None,
+    bleu_drop: BleuDrop = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     best: Annotated[int, typer.Option(min=1, help="Translations to give for each line (with --json).")] = 1,
     batch_tokens: BatchTokens = None,
+    show_exits: Annotated[bool, typer.Option("--show-exits", help="Each word in the colour of its exit, with the exit behind it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Text, tokens, exits and scores as one JSON object a line.")] = False,
 ) -> None:
     """Translate lines; one output line for every input line, in order, as soon as they are ready."""
+    from anydepth.inference.points import Wish
     from anydepth.inference.translator import Translator
 
     if best > 1 and not as_json:
         raise UsageError(f"--best {best} gives several translations a line, which needs --json")
+    if show_exits and as_json:
+        raise UsageError("--show-exits is for people and --json for machines; choose one (the JSON has the exits too)")
     translator = Translator.load(run)
     lines = translator.translate_stream(
         input_lines(source),
-        policy=translator.policy(policy),
+        policy=wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop)),
         beam=beam,
         length_penalty=length_penalty,
         best=best,
         batch_tokens=batch_tokens,
     )
-    for number, translation in enumerate(lines, 1):
-        if translation.was_truncated:
-            say(f"warning: line {number:,} is longer than {translator.model.config.max_length} tokens; its beginning was translated")
+    if show_exits:
+        print_exits(warned(lines, translator), blocks=translator.model.blocks)
+        return
+    for translation in warned(lines, translator):
         print(json.dumps(translation.to_json(), ensure_ascii=False) if as_json else translation.line, flush=True)
 
 
-@app.command(epilog=examples("anydepth evaluate runs/demo/model --test runs/demo/corpus/test --policy fixed:1 --policy fixed:6"))
+@app.command(
+    epilog=examples(
+        "anydepth evaluate runs/demo/model --test runs/demo/corpus/test --policy fixed:1 --policy fixed:6",
+        "anydepth evaluate runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --against fixed:2",
+    )
+)
 def evaluate(
     run: RunFolder,
     test: Annotated[str, typer.Option(metavar="PREFIX", help="PREFIX.de and PREFIX.en, plain or .gz.")],
-    policy: Annotated[list[str] | None, typer.Option(help="fixed:N or uniform[:SEED]; may be repeated. Default: full depth.")] = None,
+    policy: Annotated[list[str] | None, typer.Option(help=f"{PolicyHelp}; may be repeated. Default: full depth.")] = None,
     each_exit: Annotated[bool, typer.Option("--each-exit", help="Every fixed exit, then uniform exits.")] = False,
+    average_exit: AverageExit = None,
+    flops: Flops = None,
+    bleu_drop: BleuDrop = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="POLICY|FILE", help="Compare with this policy, or with these lines, by paired bootstrap.")
+    ] = None,
+    executed: Annotated[bool, typer.Option("--executed", help="Translate once more and count the FLOPs that are really executed.")] = False,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     batch_tokens: BatchTokens = None,
     output: Annotated[Path | None, typer.Option(help="Also write the translations of the last policy to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
-    """Measure quality, depth and speed on a test set."""
-    from anydepth.evaluation.evaluate import evaluate_run
+    """Measure quality, depth, cost and speed on a test set."""
+    from anydepth.evaluation.evaluate import Options, evaluate_run
     from anydepth.evaluation.table import evaluation_json, evaluation_table
+    from anydepth.inference.points import Wish
 
-    names = [*(policy or []), *(["each"] if each_exit else [])]
-    evaluation = evaluate_run(run, test, names, output=output, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens, say=say)
+    evaluation = evaluate_run(
+        run,
+        test,
+        [*(policy or []), *(["each"] if each_exit else [])],
+        wish=Wish(average_exit, flops, bleu_drop),
+        output=output,
+        against=against,
+        is_counted=executed,
+        options=Options(beam, length_penalty, batch_tokens),
+        say=say,
+    )
     print(evaluation_json(evaluation) if as_json else evaluation_table(evaluation))
+
+
+@app.command(epilog=examples("anydepth tune runs/demo/exits --valid runs/demo/corpus/valid --candidates 300 --segment 1 --beam 1"))
+def tune(
+    run: RunFolder,
+    valid: Annotated[str, typer.Option(metavar="PREFIX", help="Held-out text to tune on: PREFIX.de and PREFIX.en, plain or .gz.")],
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="geometric, confidence, margin, similarity or shortlist:K. Default: geometric if the run has it, else confidence."
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="replay: score all candidates on a record, decode the best. decode: decode all, as the paper does.")
+    ] = "replay",
+    candidates: Annotated[int, typer.Option(min=1, help="Threshold vectors to try.")] = 10_000,
+    segment: Annotated[float, typer.Option(min=0.01, help="Width of the segments of the average exit; each gets a point.")] = 0.25,
+    decoded: Annotated[int, typer.Option(min=1, help="Candidates that replay decodes in each segment.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed tries other candidates.")] = 1,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
+    batch_tokens: BatchTokens = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The points as one JSON object.")] = False,
+) -> None:
+    """Find thresholds for every budget and store them with the run, for --average-exit, --flops and --bleu-drop."""
+    from anydepth.evaluation.table import points_json, points_table
+    from anydepth.evaluation.tuning import TuneSettings, tune_run
+
+    settings = TuneSettings(method, candidates, segment, decoded, seed, beam, length_penalty, batch_tokens)
+    found = tune_run(run, valid, policy, settings, say=say)
+    print(points_json(found) if as_json else points_table(found))
+
+
+app.add_typer(plot, name="plot")
 
 
 @app.command(epilog=examples("anydepth demo --to runs/demo"))
 def demo(
-    to: Annotated[Path, typer.Option(help="Folder for the corpus, the data and the run.")] = Path("runs/demo"),
+    to: Annotated[Path, typer.Option(help="Folder for the corpus, the data and the runs.")] = Path("runs/demo"),
     config: Annotated[Path | None, typer.Option(help="Settings of the model. Default: configs/demo.toml.")] = None,
+    exits_config: Annotated[Path | None, typer.Option(help="Settings of the second stage. Default: configs/demo_exits.toml.")] = None,
 ) -> None:
-    """Do everything on the built-in corpus: generate, prepare, train, evaluate each exit, translate."""
+    """Do everything on the built-in corpus: generate, prepare, train, teach where to stop, tune, measure, show."""
     from anydepth.demo import run_demo
 
-    run_demo(to, config, say=say)
+    run_demo(to, config, exits_config, say=say)
 
 
 def main() -> None:
@@ -205,10 +290,25 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     raise Interrupted("stopped; finished files stay and nothing half-written is left")
 
 
-def say(text: str) -> None:
-    """A line for people; of several workers those that have nothing to say are silent."""
-    if text.removeprefix("error: "):
-        print(text, file=sys.stderr, flush=True)
+def warned(lines: "Iterable[Translation]", translator: "Translator") -> "Iterator[Translation]":
+    """The translations, with a warning for each whose source was cut."""
+    for number, translation in enumerate(lines, 1):
+        if translation.was_truncated:
+            say(f"warning: line {number:,} is longer than {translator.model.config.max_length} tokens; its beginning was translated")
+        yield translation
+
+
+def print_exits(lines: "Iterable[Translation]", *, blocks: int) -> None:
+    """The words in the colours of their exits on stdout, the legend with the average exit on stderr."""
+    from rich.console import Console
+
+    from anydepth.inference.show import exit_legend, shown_exits
+
+    output, seen = Console(highlight=False, soft_wrap=True), []
+    for translation in lines:
+        output.print(shown_exits(translation, blocks=blocks))
+        seen.append(translation)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(exit_legend(seen, blocks=blocks))
 
 
 def input_lines(source: str) -> Iterator[str]:

@@ -115,6 +115,18 @@ class ValidationConfig(Section):
     batch_tokens: Positive = 4096
 
 
+class ExitsConfig(Section):
+    """How the model learns where to stop: section 3 of the paper. Without a halting module there is nothing to learn."""
+
+    halting: Literal["none", "sequence", "multinomial", "geometric"] = "none"
+    oracle: Literal["likelihood", "correctness"] = "correctness"
+    exit_penalty: Annotated[float, Field(ge=0)] = 0.1
+    kernel_width: Annotated[float, Field(ge=0)] = 0.0
+    exit_loss_weight: Annotated[float, Field(ge=0)] = 1.0
+    stop_gradient: bool = False
+    path_weight: Annotated[float, Field(ge=0)] = 0.0
+
+
 class DecodingConfig(Section):
     """Defaults of translate and evaluate."""
 
@@ -130,6 +142,7 @@ class Config(Section):
 
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
+    exits: ExitsConfig = ExitsConfig()
     validation: ValidationConfig = ValidationConfig()
     decoding: DecodingConfig = DecodingConfig()
 
@@ -146,6 +159,17 @@ class Config(Section):
             raise ValueError('training.gradient_ratio belongs to aligned training (appendix A); set training.mode = "aligned"')
         if self.training.mode == "mixed" and weights != "1":
             raise ValueError('training.exit_weights belongs to aligned training (Eq. 4); set training.mode = "aligned"')
+        if self.exits.halting != "none" and self.model.exits == "last":
+            raise ValueError(f'exits.halting = "{self.exits.halting}" needs an exit after every block; set model.exits = "all"')
+        if self.exits.halting != "none" and self.training.mode == "mixed":
+            raise ValueError(
+                f'exits.halting = "{self.exits.halting}" learns from the states of all blocks; set training.mode = "aligned" '
+                "(exits.path_weight adds mixed paths)"
+            )
+        if self.exits.halting == "none" and self.exits.path_weight > 0:
+            raise ValueError('exits.path_weight needs a halting module to draw paths from; set exits.halting, as in "geometric"')
+        if self.exits.halting == "sequence" and self.exits.kernel_width > 0:
+            raise ValueError('exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none')
         if self.validation.metric == "bleu" and self.validation.sentences == 0:
             raise ValueError('validation.metric = "bleu" needs validation.sentences above 0')
         return self
@@ -159,8 +183,17 @@ def exit_weights(config: Config) -> tuple[float, ...]:
     return tuple(weights)
 
 
-def load_config(path: Path, changes: Iterable[str] = ()) -> Config:
-    """The settings in the TOML file at `path`, with `changes` such as "model.blocks=3" applied over them."""
+def load_config(path: Path, changes: Iterable[str] = (), *, over: Config | None = None) -> Config:
+    """The settings in the TOML file at `path`, with `changes` such as "model.blocks=3" applied over them.
+
+    What the file does not name is as in `over`, where given, and else at its default.
+    """
+    values = read_settings(path)
+    return make_config(values if over is None else _merged(over.model_dump(exclude_none=True), values), changes, origin=str(path))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The contents of the TOML file at `path`, unchecked."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -168,10 +201,18 @@ def load_config(path: Path, changes: Iterable[str] = ()) -> Config:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from error
     try:
-        values = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    return make_config(values, changes, origin=str(path))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of both; where both have a key, that of `above`."""
+    merged = dict(below)
+    for key, value in above.items():
+        inner = merged.get(key)
+        merged[key] = _merged(inner, value) if isinstance(value, Mapping) and isinstance(inner, Mapping) else value
+    return merged
 
 
 def make_config(values: Mapping[str, Any], changes: Iterable[str] = (), *, origin: str = "configuration") -> Config:

@@ -1,54 +1,80 @@
-"""The demo: the whole way from nothing to a table of what each exit is worth, on the built-in corpus."""
+"""The demo: the whole way from nothing to a model that chooses its depth, and what that is worth, on the built-in corpus."""
 
 from collections.abc import Callable
 from pathlib import Path
+
+from rich.console import Console
 
 import anydepth
 from anydepth.atomic import write_text
 from anydepth.config import load_config
 from anydepth.errors import UsageError
-from anydepth.evaluation.evaluate import EACH_EXIT, evaluate_run
+from anydepth.evaluation.evaluate import EACH_EXIT, Evaluation, evaluate_run
 from anydepth.evaluation.measure import validation_scorer
+from anydepth.evaluation.plots.series import read_points
+from anydepth.evaluation.plots.style import save_figure
+from anydepth.evaluation.plots.tokens import plot_tokens
+from anydepth.evaluation.plots.tradeoff import plot_tradeoff
 from anydepth.evaluation.table import evaluation_json, evaluation_table
-from anydepth.inference.translator import Translator, word_exits
+from anydepth.evaluation.tuning import TuneSettings, tune_run
+from anydepth.inference.points import Wish, load_points
+from anydepth.inference.show import exit_legend, shown_exits
+from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
 from anydepth.text.demo.corpus import write_corpus
 from anydepth.text.prepare import PrepareSettings, prepare
-from anydepth.training.start import new_run, resumed_run, train_run
+from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 
 VOCAB_SIZE = 2000
 SAMPLES = (50, 66, 80)
+BUDGETS = (1.5, 2.0, 3.0)  # average exits
+TUNED = ("confidence", "geometric")
+TUNING = TuneSettings(candidates=3000, segment=0.5, decoded=2)
 Say = Callable[[str], None]
 
 
-def run_demo(to: Path, config: Path | None, *, say: Say) -> None:
-    """Generates, prepares, trains, evaluates and translates under `to`; a stage that was finished before is not done again."""
-    config = config or Path(anydepth.__file__).parent.parent / "configs" / "demo.toml"
-    if not config.exists():
-        raise UsageError(f"there is no {config}; run the demo from a clone of the repository, or name a configuration with --config")
-    text, data, run = to / "corpus", to / "data", Run(to / "model")
+def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:
+    """Generates, prepares, trains twice, tunes, measures and draws under `to`; a stage that was finished before is not done again."""
+    first, second = configuration(config, "demo.toml"), configuration(exits_config, "demo_exits.toml")
+    text, data, aligned, run = to / "corpus", to / "data", Run(to / "model"), Run(to / "exits")
     make_text(text, say)
     make_data(text, data, say)
-    make_model(run, config, data, say)
-    say("\n[4/5] measuring every exit on the test set")
-    evaluation = evaluate_run(run.folder, str(text / "test"), [EACH_EXIT], say=say)
+    say(f"\n[3/7] training a model with an exit after every decoder block in {aligned.folder}")
+    if aligned.config_file.exists() and aligned.config != load_config(first):
+        raise UsageError(f"{aligned.folder} was made with other settings than {first}; remove it or choose another --to")
+    train(aligned, lambda: new_run(aligned.folder, first, data, [], overwrite=False), say)
+    say(f"\n[4/7] teaching it where to stop, from {aligned.folder} to {run.folder}")
+    train(run, lambda: continued_run(run.folder, aligned.folder, second, [], overwrite=False), say)
+    tune(run, text, say)
+    say("\n[6/7] measuring full depth, fixed exits and tuned policies on the test set")
+    evaluation = measure_policies(run, text, say)
     write_text(to / "evaluation.json", evaluation_json(evaluation) + "\n")
     print(f"\n{evaluation_table(evaluation)}", flush=True)
-    say("\n[5/5] three sentences with a random exit for each word, written behind it")
-    show_samples(run.folder, text, say)
-    say(f"\neverything is in {to}; try: echo 'Anna kommt um halb drei an.' | anydepth translate {run.folder} --policy fixed:2")
+    say("\n[7/7] three sentences, each word in the colour of its exit, and the curves")
+    show_samples(run, text, to)
+    save_figure(plot_tradeoff(read_points([to / "evaluation.json"])), to / "tradeoff.png")
+    say(f"\npictures: {to / 'tradeoff.png'} and {to / 'tokens.png'}")
+    say(f"everything is in {to}; try: echo 'Anna kommt um halb drei an.' | anydepth translate {run.folder} --average-exit 2 --show-exits")
+
+
+def configuration(given: Path | None, name: str) -> Path:
+    """The configuration to use: the given one, or that of the repository."""
+    path = given or Path(anydepth.__file__).parent.parent / "configs" / name
+    if not path.exists():
+        raise UsageError(f"there is no {path}; run the demo from a clone of the repository, or name a configuration with --config")
+    return path
 
 
 def make_text(folder: Path, say: Say) -> None:
     """The built-in corpus as text files."""
-    say(f"[1/5] generating the German-English corpus in {folder}")
+    say(f"[1/7] generating the German-English corpus in {folder}")
     for split, pairs in write_corpus(folder).items():
         say(f"{split}: {pairs:,} pairs")
 
 
 def make_data(text: Path, folder: Path, say: Say) -> None:
     """Vocabulary and token files."""
-    say(f"\n[2/5] preparing token files in {folder}")
+    say(f"\n[2/7] preparing token files in {folder}")
     if (folder / "manifest.json").exists():
         say("prepared already")
         return
@@ -56,26 +82,44 @@ def make_data(text: Path, folder: Path, say: Say) -> None:
     prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=VOCAB_SIZE), folder, report=say)
 
 
-def make_model(run: Run, config: Path, data: Path, say: Say) -> None:
-    """The trained model; training that was interrupted goes on."""
-    say(f"\n[3/5] training a model with an exit after every decoder block in {run.folder}")
-    if run.config_file.exists() and run.config != load_config(config):
-        raise UsageError(f"{run.folder} was made with other settings than {config}; remove it or choose another --to")
+def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
+    """The trained run; training that was interrupted goes on."""
     if run.weights_file.exists():
         say(f"trained already; to train again remove {run.folder}")
     elif run.config_file.exists():
         train_run(run.folder, lambda: resumed_run(run.folder, []), validation_scorer)
     else:
-        train_run(run.folder, lambda: new_run(run.folder, config, data, [], overwrite=False), validation_scorer)
+        train_run(run.folder, make_run, validation_scorer)
 
 
-def show_samples(folder: Path, text: Path, say: Say) -> None:
-    """Prints sentences of the test set, their translations with the exit of each word, and the references."""
-    translator = Translator.load(folder)
+def tune(run: Run, text: Path, say: Say) -> None:
+    """Operating points of the training-free and of the learned policy."""
+    say(f"\n[5/7] finding thresholds for every budget, stored in {run.points_file}")
+    known = {found.policy for found in load_points(run)} if run.points_file.exists() else set()
+    for policy in TUNED:
+        if policy in known:
+            say(f"{policy} is tuned already")
+        else:
+            tune_run(run.folder, str(text / "valid"), policy, TUNING, say=say)
+
+
+def measure_policies(run: Run, text: Path, say: Say) -> Evaluation:
+    """Fixed exits up to full depth, uniform exits, and the tuned policies at the budgets."""
+    translator = Translator.load(run.folder)
+    tuned = [translator.operating_point(Wish(average_exit=budget), policy=policy).policy for policy in TUNED for budget in BUDGETS]
+    return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *dict.fromkeys(tuned)], say=say)
+
+
+def show_samples(run: Run, text: Path, to: Path) -> None:
+    """Prints sentences of the test set, their translations with the exit of each word, and the references; draws the last one."""
+    translator = Translator.load(run.folder)
+    blocks, policy = translator.model.blocks, translator.tuned_policy(average_exit=2.0, policy="geometric")
     sources, references = ((text / f"test.{language}").read_text(encoding="utf-8").split("\n") for language in ("de", "en"))
-    chosen = [sources[number] for number in SAMPLES]
-    for number, translation in zip(SAMPLES, translator.translate(chosen, policy=translator.policy("uniform")), strict=True):
-        words = word_exits(translation.tokens, translation.exits)
-        print(f"\n  source     {sources[number]}")
-        print("  exits      " + " ".join(f"{word}/{','.join(map(str, exits))}" for word, exits in words))
-        print(f"  reference  {references[number]}", flush=True)
+    translations = translator.translate([sources[number] for number in SAMPLES], policy=policy)
+    console = Console(highlight=False, soft_wrap=True)
+    for number, translation in zip(SAMPLES, translations, strict=True):
+        console.print(f"\n  source     {sources[number]}", markup=False)
+        console.print("  exits      ", shown_exits(translation, blocks=blocks), sep="")
+        console.print(f"  reference  {references[number]}", markup=False)
+    console.print("\n  ", exit_legend(translations, blocks=blocks), sep="")
+    save_figure(plot_tokens(translations[-1], blocks=blocks, source=sources[SAMPLES[-1]]), to / "tokens.png")

@@ -22,16 +22,15 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from anydepth.config import Config, TrainingConfig, make_config
 from anydepth.evaluation.table import aligned_table
-from anydepth.model.transformer import Transformer
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.text.batches import Batch
 from anydepth.text.tokenizer import BOS, EOS, UNK
 from anydepth.training.distributed import Workers
-from anydepth.training.objective import ExitRows, TrainingObjective
+from anydepth.training.objective import ExitRows, ScoredRows, TrainingObjective
 from anydepth.training.state import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
 
@@ -46,7 +45,7 @@ class PlainObjective(TrainingObjective):
     The losses stand in for the log-likelihoods, which it could not tell without another pass over the logits.
     """
 
-    def decoding_loss(self, every: list[ExitRows]) -> tuple[Tensor, Tensor, Tensor]:
+    def decoding_loss(self, every: list[ExitRows]) -> ScoredRows:
         logits = [F.linear(rows.hidden, self.model.classifier(rows.n)) for rows in every]
         smoothing = self.training_config.label_smoothing
         losses = torch.stack(
@@ -55,7 +54,8 @@ class PlainObjective(TrainingObjective):
                 for rows, scores in zip(every, logits, strict=True)
             ]
         )
-        return losses.sum(), losses.detach(), torch.tensor([len(rows.hidden) for rows in every])
+        stand_in = [-loss.detach().expand(len(rows.hidden)) / len(rows.hidden) for loss, rows in zip(losses, every, strict=True)]
+        return ScoredRows(losses.sum(), stand_in, [])
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Trainer:
         config = make_training(contestant, dim=sizes.dim)
         torch.manual_seed(config.training.seed)
         self.config: TrainingConfig = config.training
-        self.model = Transformer(config.model, source_vocab=sizes.vocab, target_vocab=sizes.vocab, is_joint=False).train()
+        self.model = AdaptiveTransformer(config, source_vocab=sizes.vocab, target_vocab=sizes.vocab, is_joint=False).train()
         self.objective = contestant.objective(self.model, config)
         self.parameters = list(self.model.parameters())
         self.optimizer = make_optimizer(self.model, config.training)

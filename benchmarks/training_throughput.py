@@ -28,7 +28,7 @@ from training_step import ALONE, FIRST_WORD, machine, rotated, spread
 
 from anydepth.config import Config, ModelConfig, TrainingConfig, make_config
 from anydepth.evaluation.table import aligned_table
-from anydepth.model.transformer import Transformer
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokenizer import PAD
 from anydepth.text.tokens import TokenPairs, TokenSide
@@ -200,7 +200,7 @@ def make_models(config: Config, *, vocab: int) -> dict[str, nn.Module]:
     torch.manual_seed(config.training.seed)
     options = {"vocab": vocab, "label_smoothing": config.training.label_smoothing}
     models: dict[str, nn.Module] = {
-        OURS: Transformer(config.model, source_vocab=vocab, target_vocab=vocab, is_joint=False),
+        OURS: AdaptiveTransformer(config, source_vocab=vocab, target_vocab=vocab, is_joint=False),
         "nn.Transformer": TorchTransformer(config.model, **options),
     }
     if importlib.util.find_spec("joeynmt") is not None:
@@ -213,7 +213,7 @@ def make_step(name: str, model: nn.Module, config: Config) -> Step:
     optimizer, parameters = make_optimizer(model, config.training), list(model.parameters())
     if name != OURS:
         return lambda batch: plain_step(model, optimizer, parameters, config.training, batch)
-    assert isinstance(model, Transformer)
+    assert isinstance(model, AdaptiveTransformer)
     objective = TrainingObjective(model, config)
 
     def step(batch: Batch) -> float:

@@ -5,15 +5,20 @@ They read the parameters of the package's modules and nothing else. Dropout is n
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import torch
 from torch import Tensor, nn
 
+from anydepth.config import Config
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
 from anydepth.model.transformer import Transformer
 
 Projections = Callable[[int, int], int]
+Signal = Callable[[AdaptiveTransformer, Sequence[Tensor], int], float]
 
 
 def own_projections(n: int, left: int) -> int:
@@ -128,3 +133,126 @@ def mixed_loss(
             for t, (target, left) in enumerate(zip(targets, sequence, strict=True)):
                 losses.append(token_loss(model.classifier(left), states[left][t], target, smoothing))
     return torch.stack(losses).sum() / len(exits)
+
+
+def best_exit(scores: Sequence[Fraction], penalty: float) -> int:
+    """The first n whose score minus penalty * n no other exceeds, in exact numbers."""
+    best = 1
+    for n in range(2, len(scores) + 1):
+        if scores[n - 1] - Fraction(penalty) * n > scores[best - 1] - Fraction(penalty) * best:
+            best = n
+    return best
+
+
+def sequence_oracle(scores: Sequence[Sequence[float]], penalty: float) -> list[int]:
+    """Eqs. 9 and 10 for the scores of one sentence as [n - 1][t]: one exit, at every position."""
+    totals = [sum((Fraction(score) for score in own), Fraction(0)) for own in scores]
+    return [best_exit(totals, penalty)] * len(scores[0])
+
+
+def token_oracle(scores: Sequence[Sequence[float]], penalty: float, width: float) -> list[int]:
+    """Eqs. 14-17 for the scores of one sentence as [n - 1][t]; width 0 is the limit in which a token is its only neighbour."""
+    exits = []
+    for t in range(len(scores[0])):
+        smoothed = []
+        for own in scores:
+            shares = [math.exp(-((t - other) ** 2) / width) if width else float(t == other) for other in range(len(own))]
+            smoothed.append(sum((Fraction(share) * Fraction(score) for share, score in zip(shares, own, strict=True)), Fraction(0)))
+        exits.append(best_exit(smoothed, penalty))
+    return exits
+
+
+def softmax(logits: Tensor) -> Tensor:
+    powers = (logits - logits.max()).exp()
+    return powers / powers.sum()
+
+
+def geometric(chis: Sequence[Tensor]) -> Tensor:
+    """Eq. 13 as printed: the probabilities of N exits from the N - 1 probabilities of stopping."""
+    survived, probabilities = torch.ones(()).to(chis[0]) if chis else torch.ones(()), []
+    for chi in chis:
+        probabilities.append(chi * survived)
+        survived = survived * (1 - chi)
+    return torch.stack([*probabilities, survived])
+
+
+def exit_probabilities(halting: Halting, states: Sequence[Tensor], memory: Sequence[Tensor]) -> Tensor:
+    """q of one position from its states h^0..h^N and the memory of its sentence (Eqs. 8 and 11-13)."""
+    if isinstance(halting, SequenceHalting):
+        return softmax(linear(halting.sentence_scores, torch.stack(list(memory)).mean(dim=0)))
+    if isinstance(halting, MultinomialHalting):
+        return softmax(linear(halting.token_scores, states[1]))
+    return geometric([stop_probability(halting, hidden) for hidden in states[1:-1]])
+
+
+def stop_probability(halting: GeometricHalting, hidden: Tensor) -> Tensor:
+    """chi (Eq. 12)."""
+    return 1 / (1 + (-linear(halting.stop_score, hidden)[0]).exp())
+
+
+def joint_loss(
+    model: AdaptiveTransformer, sentences: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], config: Config
+) -> tuple[Tensor, Tensor, list[list[int]]]:
+    """L_dec (Eq. 4 with omega = 1) and L_exit (Eq. 6) as sums over tokens, and the oracle's exits of each sentence."""
+    assert model.halting is not None
+    decoding, exiting, oracles = [], [], []
+    for source, inputs, targets in sentences:
+        memory = encode(model, source)
+        states = decode(model, inputs, memory, [model.blocks] * len(inputs))
+        scores: list[list[float]] = []
+        for n in range(1, model.blocks + 1):
+            classifier, own = model.classifier(n), list(zip(states[n], targets, strict=True))
+            decoding += [token_loss(classifier, hidden, target, config.training.label_smoothing) / model.blocks for hidden, target in own]
+            if config.exits.oracle == "likelihood":
+                scores.append([-token_loss(classifier, hidden, target, 0.0).item() for hidden, target in own])
+            else:
+                scores.append([float((classifier @ hidden).argmax() == target) for hidden, target in own])
+        settings = config.exits
+        is_sequence = settings.halting == "sequence"
+        oracles.append(
+            sequence_oracle(scores, settings.exit_penalty)
+            if is_sequence
+            else token_oracle(scores, settings.exit_penalty, settings.kernel_width)
+        )
+        for t, best in enumerate(oracles[-1]):
+            exiting.append(-exit_probabilities(model.halting, [states[n][t] for n in range(model.blocks + 1)], memory)[best - 1].log())
+    return torch.stack(decoding).sum(), torch.stack(exiting).sum(), oracles
+
+
+# The signals of the policies that stop at the first block whose signal exceeds its threshold: `states` are h_t^0..h_t^N.
+
+
+def confidence(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+    return float(softmax(model.classifier(n) @ states[n]).max().item())
+
+
+def margin(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+    probabilities: list[float] = softmax(model.classifier(n) @ states[n]).tolist()
+    best, second, *_ = sorted(probabilities, reverse=True)
+    return best - second
+
+
+def similarity(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+    new, old = states[n], states[n - 1]
+    return (1 + (new @ old / math.sqrt((new @ new) * (old @ old))).item()) / 2
+
+
+def shortlist(words: int) -> Signal:
+    def signal(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+        first = (model.classifier(1) @ states[1]).tolist()
+        chosen = sorted(range(len(first)), key=lambda word: -first[word])[:words] if n > 1 else range(len(first))
+        return float(softmax((model.classifier(n) @ states[n])[list(chosen)]).max().item())
+
+    return signal
+
+
+def halt_probability(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+    assert isinstance(model.halting, GeometricHalting)
+    return stop_probability(model.halting, states[n]).item()
+
+
+def threshold_exit(model: AdaptiveTransformer, states: Sequence[Tensor], signal: Signal, thresholds: Sequence[float]) -> int:
+    for n, threshold in enumerate(thresholds, 1):
+        if signal(model, states, n) > threshold:
+            return n
+    return len(thresholds) + 1

@@ -52,8 +52,9 @@ def test_what_was_set_comes_back_from_a_file_and_nothing_is_left_to_defaults(tmp
         ("model.bloks=3", r"configuration: there is no setting model.bloks; did you mean model.blocks\?"),
         ("model.encoder.dimm=3", r"there is no setting model.encoder.dimm; did you mean model.encoder.dim\?"),
         ("training.lerning_rate=3", r"there is no setting training.lerning_rate; did you mean training.learning_rate\?"),
+        ("exits.haltin=geometric", r"there is no setting exits.haltin; did you mean exits.halting\?"),
         ("modle.blocks=3", r"there is no setting modle; did you mean model\?"),
-        ("zebra=3", r"there is no setting zebra; known here: model, training, validation, decoding"),
+        ("zebra=3", r"there is no setting zebra; known here: model, training, exits, validation, decoding"),
         ("model.decoder.zebra=3", r"there is no setting model.decoder.zebra; known here: dim, ffn_dim"),
     ],
 )
@@ -80,6 +81,18 @@ def test_an_unknown_key_or_section_is_refused_with_the_nearest_match(change: str
         ("training.exit_weights=[1, inf]", r"training.exit_weights.* = inf cannot be used: input should be a finite number"),
         ("training.exit_weights=[1, -2]", r"training.exit_weights.* = -2 cannot be used: input should be greater than 0"),
         ("decoding.length_ratio=inf", r"decoding.length_ratio = inf cannot be used"),
+        ("exits.exit_penalty=-0.1", r"exits.exit_penalty = -0.1 cannot be used: input should be greater than or equal to 0"),
+        ("exits.exit_penalty=nan", r"exits.exit_penalty = nan cannot be used: input should be a finite number"),
+        ("exits.kernel_width=-2.0", r"exits.kernel_width = -2.0 cannot be used: input should be greater than or equal to 0"),
+        ("exits.kernel_width=inf", r"exits.kernel_width = inf cannot be used: input should be a finite number"),
+        ("exits.exit_loss_weight=-1", r"exits.exit_loss_weight = -1 cannot be used: input should be greater than or equal to 0"),
+        ("exits.path_weight=-1", r"exits.path_weight = -1 cannot be used: input should be greater than or equal to 0"),
+        ("exits.stop_gradient=1", r"exits.stop_gradient = 1 cannot be used: input should be a valid boolean"),
+        (
+            "exits.halting=poisson",
+            r"exits.halting = 'poisson' cannot be used: input should be 'none', 'sequence', 'multinomial' or 'geometric'",
+        ),
+        ("exits.oracle=bleu", r"exits.oracle = 'bleu' cannot be used: input should be 'likelihood' or 'correctness'"),
         ("model.encoder=3", r"model.encoder is a section of settings and cannot be 3; set one of blocks, dim, ffn_dim"),
     ],
 )
@@ -116,6 +129,23 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
         (
             ["training.exit_weights=n", "training.mode=mixed"],
             'training.exit_weights belongs to aligned training (Eq. 4); set training.mode = "aligned"',
+        ),
+        (
+            ["exits.halting=geometric", "model.exits=last"],
+            'exits.halting = "geometric" needs an exit after every block; set model.exits = "all"',
+        ),
+        (
+            ["exits.halting=multinomial", "training.mode=mixed"],
+            'exits.halting = "multinomial" learns from the states of all blocks; set training.mode = "aligned" '
+            "(exits.path_weight adds mixed paths)",
+        ),
+        (
+            ["exits.path_weight=0.5"],
+            'exits.path_weight needs a halting module to draw paths from; set exits.halting, as in "geometric"',
+        ),
+        (
+            ["exits.halting=sequence", "exits.kernel_width=2.0"],
+            'exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none',
         ),
         (["validation.metric=bleu", "validation.sentences=0"], 'validation.metric = "bleu" needs validation.sentences above 0'),
     ],
@@ -213,6 +243,24 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path: Path) -> None:
     path.write_text("[model]\nbloks = 3", encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"^{re.escape(str(path))}: there is no setting model.bloks"):
         load_config(path)
+
+
+def test_a_file_over_other_settings_changes_what_it_names_and_nothing_else(tmp_path: Path) -> None:
+    before = make_config({}, ["model.blocks=3", "model.encoder.dim=64", "training.patience=4", "training.learning_rate=0.1"])
+    (tmp_path / "exits.toml").write_text('[exits]\nhalting = "geometric"\n[model.encoder]\nffn_dim = 99\n', encoding="utf-8")
+    changed = load_config(tmp_path / "exits.toml", ["training.learning_rate=0.2"], over=before)
+    assert changed == with_changes(before, ["exits.halting=geometric", "model.encoder.ffn_dim=99", "training.learning_rate=0.2"])
+    assert (changed.model.blocks, changed.model.encoder.dim, changed.training.patience) == (3, 64, 4)
+    (tmp_path / "exits.toml").write_text("model = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"exits.toml: model is a section of settings and cannot be 3"):
+        load_config(tmp_path / "exits.toml", over=before)
+
+
+@pytest.mark.parametrize("kind", ["sequence", "multinomial", "geometric"])
+@pytest.mark.parametrize("oracle", ["likelihood", "correctness"])
+def test_all_six_combinations_of_halting_module_and_oracle_can_be_set(kind: str, oracle: str) -> None:
+    config = make_config({}, [f"exits.halting={kind}", f"exits.oracle={oracle}"])
+    assert (config.exits.halting, config.exits.oracle) == (kind, oracle)
 
 
 def test_none_on_the_command_line_unsets_what_was_set() -> None:

@@ -28,8 +28,10 @@ MAY_IMPORT = {
     "evaluation": BELOW_SEARCH | {"inference"},
     "inference": BELOW_SEARCH,
     "server": BELOW_SEARCH | {"inference"},
+    "options": BELOW_SEARCH | {"inference"},
+    "pictures": BELOW_SEARCH | {"inference", "evaluation", "options"},
     "demo": BELOW_SEARCH | {"training", "evaluation", "inference"},
-    "cli": BELOW_SEARCH | {"training", "evaluation", "inference", "demo", "server"},
+    "cli": BELOW_SEARCH | {"training", "evaluation", "inference", "demo", "server", "options", "pictures"},
     "__main__": {"cli"},
 }
 

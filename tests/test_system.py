@@ -5,32 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from anydepth.evaluation.evaluate import Evaluation, evaluate_run
-from anydepth.evaluation.measure import validation_scorer
+from anydepth.evaluation.evaluate import Evaluation, Options, evaluate_run
 from anydepth.model.run import Run
-from anydepth.text.demo.corpus import write_corpus
-from anydepth.text.prepare import PrepareSettings, prepare
-from anydepth.training.start import new_run, train_run
 
-CONFIG = Path(__file__).parents[1] / "configs" / "demo.toml"
 POLICIES = ["fixed:1", "fixed:3", "fixed:6", "uniform"]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("system")
-    write_corpus(folder / "text")
-    train, valid, test = (str(folder / "text" / split) for split in ("train", "valid", "test"))
-    prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=2000), folder / "data")
-    changes = ["training.updates=500", "validation.every=250"]
-    run = folder / "run"
-    train_run(run, lambda: new_run(run, CONFIG, folder / "data", changes, overwrite=False), validation_scorer)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def evaluation(trained: Path) -> Evaluation:
-    return evaluate_run(trained / "run", str(trained / "text" / "test"), POLICIES, beam=1, say=lambda text: None)
+    return evaluate_run(trained / "run", str(trained / "text" / "test"), POLICIES, options=Options(beam=1), say=lambda text: None)
 
 
 @pytest.mark.system

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from anydepth.config import Config, make_config
 from anydepth.errors import AnydepthError
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.run import Run, create_run
-from anydepth.model.transformer import Transformer
 from anydepth.text.batches import Batch, BatchStream, Position, make_batch, training_batches
 from anydepth.text.prepare import PreparedData, PrepareSettings, prepare
 from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.training.distributed import Workers, workers
-from anydepth.training.loop import Training
+from anydepth.training.loop import ScoreExits, Training
 from anydepth.training.objective import TrainingObjective
 from anydepth.training.reporting import Reporter
 from anydepth.training.start import train_run
@@ -50,11 +50,11 @@ def tiny_config(*changes: str) -> Config:
     return make_config(values, changes)
 
 
-def tiny_model(*changes: str, seed: int = 1, is_joint: bool = False) -> Transformer:
+def tiny_model(*changes: str, seed: int = 1, is_joint: bool = False) -> AdaptiveTransformer:
     """A model in evaluation mode whose every parameter is random, biases and norms too."""
     torch.manual_seed(seed)
     source_vocab = TARGET_VOCAB if is_joint else SOURCE_VOCAB
-    model = Transformer(tiny_config(*changes).model, source_vocab=source_vocab, target_vocab=TARGET_VOCAB, is_joint=is_joint)
+    model = AdaptiveTransformer(tiny_config(*changes), source_vocab=source_vocab, target_vocab=TARGET_VOCAB, is_joint=is_joint)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 1:
@@ -113,12 +113,12 @@ def short_training(*changes: str) -> Config:
     )
 
 
-def no_scores(model: Transformer) -> list[float]:
+def no_scores(model: AdaptiveTransformer) -> list[float]:
     """The scores of a run that measures no BLEU."""
     raise AssertionError("no BLEU was asked for")
 
 
-def train(run: Run, data: PreparedData, *, resume: bool = False, score_exits: Callable[[Transformer], list[float]] = no_scores) -> Training:
+def train(run: Run, data: PreparedData, *, resume: bool = False, score_exits: ScoreExits = no_scores) -> Training:
     """Trains `run` in this process and returns what is left of it."""
     with Reporter(run, is_main=True) as reporter:
         training = Training(run, data, ALONE, reporter, score_exits)
@@ -147,7 +147,8 @@ def exit_code_of(process: ForkServerProcess, *, seconds: float = 240.0) -> int:
 def train_in_own_process(folder: Path, data_folder: Path, config: Config, disturb: Callable[[], None] | None = None) -> None:
     """The body of a process that trains the run in `folder`, or goes on with it where it exists.
 
-    It ends as the command does: the sentence of an error goes to a file beside the run, its exit code to the parent.
+    It ends as the command does: the sentence of an error goes to a file beside the run, each worker's to its own, and its exit code to
+    the parent.
     """
     torch.set_num_threads(1)
 
@@ -160,7 +161,7 @@ def train_in_own_process(folder: Path, data_folder: Path, config: Config, distur
     try:
         train_run(folder, make_run, lambda data, config: no_scores)
     except AnydepthError as error:
-        folder.with_suffix(".error").write_text(str(error), encoding="utf-8")
+        folder.with_suffix(f".error{os.environ.get('RANK', '')}").write_text(str(error), encoding="utf-8")
         raise SystemExit(error.exit_code) from None
 
 
@@ -191,7 +192,7 @@ def gradients_in_own_process(rank: int, world: int, port: int, accumulation: int
 def gradients_of_update_7(config: Config, group: Workers, accumulation: int) -> TrainingObjective:
     """An objective whose gradients are those of one global batch of world * accumulation batches."""
     torch.manual_seed(config.training.seed)
-    model = Transformer(config.model, source_vocab=SOURCE_VOCAB, target_vocab=TARGET_VOCAB, is_joint=False).train()
+    model = AdaptiveTransformer(config, source_vocab=SOURCE_VOCAB, target_vocab=TARGET_VOCAB, is_joint=False).train()
     objective = TrainingObjective(model, config)
     stream = BatchStream(tiny_pairs(40), max_tokens=30, seed=1)
     mine, _ = next(training_batches(stream, Position(), rank=group.rank, world=group.world, accumulation=accumulation))

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anydepth.config import Config
 from anydepth.evaluation.bleu import Scores, score_texts
+from anydepth.evaluation.executed import executed_decoder_flops
+from anydepth.evaluation.significance import Comparison
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision, sentence_flops
 from anydepth.exits.policies import FixedExit, Policy
 from anydepth.inference.translator import Translation, Translator
-from anydepth.model.transformer import Transformer
 from anydepth.text.prepare import PreparedData
 
 
@@ -19,7 +22,12 @@ class Measurement:
     policy: str
     scores: Scores
     average_exit: float
+    exit_counts: list[int]
+    mflops_per_token: float
+    flops_share: float
     tokens_per_second: float
+    executed_mflops_per_token: float | None
+    comparison: Comparison | None
     sentences: int
     tokens: int
     beam: int
@@ -41,11 +49,18 @@ def measure(
     translations = translator.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
     seconds = time.perf_counter() - started
     tokens = sum(len(translation.exits) for translation in translations)
+    blocks = translator.model.blocks
+    flops, full = decoder_flops(translator, translations, policy.cost), full_depth_flops(translator, translations)
     figures = Measurement(
         policy=policy.name,
         scores=score_texts([translation.text for translation in translations], references),
         average_exit=average_exit(translations),
+        exit_counts=[sum(translation.exits.count(n) for translation in translations) for n in range(1, blocks + 1)],
+        mflops_per_token=flops / max(tokens, 1) / 1e6,
+        flops_share=flops / full if full else 0.0,
         tokens_per_second=tokens / seconds,
+        executed_mflops_per_token=None,
+        comparison=None,
         sentences=len(translations),
         tokens=tokens,
         beam=translator.config.beam if beam is None else beam,
@@ -60,11 +75,41 @@ def average_exit(translations: Sequence[Translation]) -> float:
     return sum(exits) / len(exits) if exits else 0.0
 
 
-def validation_scorer(data: PreparedData, config: Config) -> Callable[[Transformer], list[float]]:
+def executed_mflops_per_token(
+    translator: Translator,
+    sources: Sequence[str],
+    policy: Policy,
+    *,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    batch_tokens: int | None = None,
+) -> float:
+    """What the decoder really executes for an output token, counted by torch while `sources` are translated once more.
+
+    All hypotheses of the beam and the padding of batches are in it, and the encoder is not.
+    """
+    with executed_decoder_flops() as executed:
+        translations = translator.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
+    return executed.decoder / max(sum(len(translation.exits) for translation in translations), 1) / 1e6
+
+
+def decoder_flops(translator: Translator, translations: Sequence[Translation], cost: DecisionCost) -> int:
+    """What the decoder's output tokens cost by their recorded exits (appendix B), decisions included."""
+    shape = DecoderShape.of(translator.model.config, translator.model.target_embedding.num_embeddings)
+    return sum(sentence_flops(shape, translation.exits, translation.source_length, cost) for translation in translations)
+
+
+def full_depth_flops(translator: Translator, translations: Sequence[Translation]) -> int:
+    """What the same tokens would cost if every one went through all blocks and nothing were decided."""
+    deep = [replace(translation, exits=[translator.model.blocks] * len(translation.exits)) for translation in translations]
+    return decoder_flops(translator, deep, no_decision)
+
+
+def validation_scorer(data: PreparedData, config: Config) -> Callable[[AdaptiveTransformer], list[float]]:
     """A function that gives a model's greedy BLEU at each exit on the first validation sentences, for use during training."""
     sources, references = (lines[: config.validation.sentences] for lines in data.references("valid"))
 
-    def score(model: Transformer) -> list[float]:
+    def score(model: AdaptiveTransformer) -> list[float]:
         translator = Translator(model, data.source_tokenizer, data.target_tokenizer, config.decoding)
         return greedy_bleu_per_exit(translator, sources, references)
 

@@ -1,11 +1,8 @@
 """Policies: where each token leaves the decoder while translating (section 3 of the paper)."""
 
-import difflib
 import hashlib
 import random
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -13,14 +10,28 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from anydepth.errors import UsageError
+from anydepth.exits.flops import DecisionCost, multinomial_decision, no_decision, sequence_decision
+from anydepth.exits.halting import MultinomialHalting, SequenceHalting, most_probable_exits
+from anydepth.model.transformer import Transformer
 
-POLICY_FORMS = {"fixed": "fixed:N", "uniform": "uniform[:SEED]"}
-DEFAULT_SEED = 1
+
+@runtime_checkable
+class Decisions(Protocol):
+    """What a policy decides, and may remember, during one time step of a batch of rows."""
+
+    def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
+        """The plans of the rows still running after block n, whose states are `hidden`; a row planned at n leaves now.
+
+        Called for n = 0 (with the embedded inputs), 1, 2, ...; each time with the rows that the call before sent beyond its n.
+        """
+
+    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """The scores of all words for all rows of the step, from their states h_t^{n_t} and exits n_t."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides exits: `plan` before the first token of a batch of sentences, `revise` after each block of each token.
+    """Decides exits: `plan` before the first token of a batch of sentences, `decisions` for each time step.
 
     A sentence's exits must not depend on its neighbours, on padding, or on `limit`: a longer plan begins like a shorter one.
     """
@@ -33,6 +44,10 @@ class Policy(Protocol):
     def name(self) -> str:
         """The policy in the words of a recipe, such as "fixed:3"."""
 
+    @property
+    def cost(self) -> DecisionCost:
+        """What its decisions cost by appendix B, output projection included."""
+
     def plan(
         self,
         source: Int[Tensor, "sentence source"],
@@ -43,16 +58,50 @@ class Policy(Protocol):
     ) -> Int[Tensor, "sentence limit"]:
         """The planned exit of every future token; all hypotheses of a sentence share its plan."""
 
+    def decisions(self) -> Decisions:
+        """Fresh decisions for one time step."""
+
+
+class KeptPlan:
+    """Decisions that leave every plan as it is."""
+
     def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
-        """The plans of the rows still running after block n, whose states are `hidden`; a row planned at n leaves now."""
+        """`planned` as it was."""
+        return planned
+
+    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """The classifiers' scores."""
+        return model.exit_logits(hidden, exits)
 
 
 class Unrevised:
     """The part of a policy that keeps to its plan."""
 
-    def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
-        """`planned` as it was."""
-        return planned
+    def decisions(self) -> Decisions:
+        """Nothing to decide."""
+        return KeptPlan()
+
+    @property
+    def cost(self) -> DecisionCost:
+        """The output projection alone."""
+        return no_decision
+
+
+class FullPlan:
+    """The part of a policy that plans the last block and decides on the way."""
+
+    blocks: int
+
+    def plan(
+        self,
+        source: Int[Tensor, "sentence source"],
+        source_mask: Bool[Tensor, "sentence source"],
+        memory: Float[Tensor, "sentence source encoder_dim"],
+        *,
+        limit: int,
+    ) -> Int[Tensor, "sentence limit"]:
+        """N everywhere."""
+        return torch.tensor(self.blocks, device=source.device).expand(len(source), limit)
 
 
 @dataclass(frozen=True)
@@ -150,37 +199,56 @@ class ForcedExits(Unrevised):
         return self.table[:, times.to(self.table.device)].to(source.device)
 
 
-def parse_policy(text: str, *, exits: Sequence[int], blocks: int) -> Policy:
-    """The policy that `text` names, as in "fixed:3", "uniform" or "uniform:7", for a model with classifiers at `exits`."""
-    name, _, argument = text.strip().partition(":")
-    if name == "fixed":
-        return _fixed(text, argument, exits, blocks)
-    if name == "uniform":
-        if len(exits) < blocks:
-            raise UsageError(f"{text}: drawing exits needs one after every block, but {_exits_of(exits)}; use fixed:{exits[-1]}")
-        return UniformExit(_seed(text, argument), blocks)
-    near = difflib.get_close_matches(name, POLICY_FORMS, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise UsageError(f"there is no policy {text!r}; {hint}known: {', '.join(POLICY_FORMS.values())}")
+@dataclass(frozen=True, eq=False)
+class SequenceExit(Unrevised):
+    """All tokens of a sentence leave at the argmax of q(n | x) (section 3.1)."""
+
+    halting: SequenceHalting
+    blocks: int
+    name: str = field(default="sequence", init=False)
+
+    @property
+    def cost(self) -> DecisionCost:
+        """One decision a sentence."""
+        return sequence_decision
+
+    def plan(
+        self,
+        source: Int[Tensor, "sentence source"],
+        source_mask: Bool[Tensor, "sentence source"],
+        memory: Float[Tensor, "sentence source encoder_dim"],
+        *,
+        limit: int,
+    ) -> Int[Tensor, "sentence limit"]:
+        """The most probable exit of each sentence, at every position (Eq. 8)."""
+        exits = most_probable_exits(self.halting.sentence_logits(memory, source_mask).t())
+        return exits.unsqueeze(-1).expand(len(source), limit)
 
 
-def _fixed(text: str, argument: str, exits: Sequence[int], blocks: int) -> FixedExit:
-    if not re.fullmatch(r"-?[0-9]+", argument):
-        raise UsageError(f"{text}: a fixed exit is a block number, as in fixed:{exits[-1]}")
-    if int(argument) not in exits:
-        raise UsageError(f"{text}: {_exits_of(exits)}")
-    return FixedExit(int(argument), blocks)
+@dataclass(frozen=True, eq=False)
+class MultinomialExit(FullPlan):
+    """Each token leaves at the argmax of q_t, which is decided after block 1 (section 3.2)."""
+
+    halting: MultinomialHalting
+    blocks: int
+    name: str = field(default="multinomial", init=False)
+
+    @property
+    def cost(self) -> DecisionCost:
+        """One decision a token."""
+        return multinomial_decision
+
+    def decisions(self) -> Decisions:
+        """The choice after block 1."""
+        return MultinomialDecisions(self.halting)
 
 
-def _seed(text: str, argument: str) -> int:
-    """The seed in "7" or "seed=7" (the form that recipes print)."""
-    digits = argument.removeprefix("seed=")
-    if argument and not re.fullmatch(r"[0-9]+", digits):
-        raise UsageError(f"{text}: the seed is a whole number from 0 on, as in uniform:{DEFAULT_SEED}")
-    return int(digits) if argument else DEFAULT_SEED
+@dataclass
+class MultinomialDecisions(KeptPlan):
+    """The argmax of q_t after block 1 (Eq. 11)."""
 
+    halting: MultinomialHalting
 
-def _exits_of(exits: Sequence[int]) -> str:
-    if len(exits) == 1:
-        return f"this model has exit {exits[0]} only"
-    return f"this model has exits {exits[0]} to {exits[-1]}"
+    def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
+        """The most probable exits, at block 1; later, the plan."""
+        return most_probable_exits(self.halting.token_logits(hidden).t()) if n == 1 else planned

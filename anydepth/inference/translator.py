@@ -10,10 +10,12 @@ import numpy as np
 
 from anydepth.config import DecodingConfig
 from anydepth.errors import UsageError
-from anydepth.exits.policies import Policy, parse_policy
+from anydepth.exits.adaptive import AdaptiveTransformer, load_model
+from anydepth.exits.parsing import parse_policy
+from anydepth.exits.policies import Policy
+from anydepth.inference.points import OperatingPoint, Wish, choose_point, load_points
 from anydepth.inference.stream import arriving
 from anydepth.model.run import Run
-from anydepth.model.transformer import Transformer
 from anydepth.search.beam import Hypothesis, SearchSettings, search
 from anydepth.text.batches import batch_plan, make_source
 from anydepth.text.tokenizer import WORD_START, Tokenizer
@@ -25,8 +27,9 @@ END_PIECE = "</s>"
 class Translation:
     """A translated line, with one piece, exit and log-probability for each output token, the end of the sentence included.
 
-    `was_truncated` tells that the source was longer than the model's limit, so that only its beginning was translated.
-    `alternatives` are the n best translations, this one first, if more than one was asked for.
+    `source_length` counts the source tokens that were read, the end of the sentence included. `was_truncated` tells that the source
+    was longer than the model's limit, so that only its beginning was translated. `alternatives` are the n best translations, this one
+    first, if more than one was asked for.
     """
 
     text: str = ""
@@ -34,6 +37,7 @@ class Translation:
     exits: list[int] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     score: float = 0.0
+    source_length: int = 0
     was_truncated: bool = False
     alternatives: list["Translation"] = field(default_factory=list)
 
@@ -50,7 +54,16 @@ class Translation:
 class Translator:
     """Translates lines with a model, its two tokenizers and the decoding settings of its run."""
 
-    def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, config: DecodingConfig) -> None:
+    def __init__(
+        self,
+        model: AdaptiveTransformer,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        config: DecodingConfig,
+        *,
+        run: Run | None = None,
+    ) -> None:
+        self.run = run
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
@@ -60,13 +73,27 @@ class Translator:
     def load(cls, folder: str | Path) -> "Translator":
         """The translator of the run at `folder`."""
         run = Run(Path(folder))
-        model = run.load_model()
-        return cls(model, *run.tokenizers(), run.config.decoding)
+        model = load_model(run)
+        return cls(model, *run.tokenizers(), run.config.decoding, run=run)
 
     def policy(self, text: str | None) -> Policy:
         """The policy that `text` names, as in "fixed:3"; full depth without one."""
-        shape = self.model.config
-        return parse_policy(text or f"fixed:{shape.blocks}", exits=shape.classifier_exits, blocks=shape.blocks)
+        return parse_policy(text or f"fixed:{self.model.blocks}", self.model)
+
+    def tuned_policy(
+        self, *, average_exit: float | None = None, flops: float | None = None, bleu_drop: float | None = None, policy: str | None = None
+    ) -> Policy:
+        """The policy of the operating point that meets a wish best, as in tuned_policy(average_exit=2); `anydepth tune` makes the points.
+
+        `policy`, where given, names the family to choose from.
+        """
+        return self.policy(self.operating_point(Wish(average_exit, flops, bleu_drop), policy=policy).policy)
+
+    def operating_point(self, wish: Wish, *, policy: str | None = None) -> OperatingPoint:
+        """The operating point of the run that meets `wish` best."""
+        if self.run is None:
+            raise UsageError(f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load")
+        return choose_point(load_points(self.run), wish, policy=policy)
 
     def translate(
         self,
@@ -96,7 +123,7 @@ class Translator:
         for batch in batch_plan(lengths, numbers, max_tokens=budget):
             found = self._search([encoded[number][:limit] for number in batch], policy, settings)
             for number, hypotheses in zip(batch, found, strict=True):
-                translations[number] = self._translation(hypotheses, was_truncated=len(encoded[number]) > limit)
+                translations[number] = self._translation(hypotheses, source_length=len(encoded[number]), limit=limit)
         return translations
 
     def translate_stream(
@@ -131,7 +158,7 @@ class Translator:
         device = self.model.target_embedding.weight.device
         return search(self.model, source.to(device), mask.to(device), policy, settings)
 
-    def _translation(self, hypotheses: Sequence[Hypothesis], *, was_truncated: bool) -> Translation:
+    def _translation(self, hypotheses: Sequence[Hypothesis], *, source_length: int, limit: int) -> Translation:
         ranked = [
             Translation(
                 text=self.target_tokenizer.decode(hypothesis.tokens),
@@ -139,7 +166,8 @@ class Translator:
                 exits=hypothesis.exits,
                 scores=hypothesis.token_scores,
                 score=hypothesis.score,
-                was_truncated=was_truncated,
+                source_length=min(source_length, limit) + 1,
+                was_truncated=source_length > limit,
             )
             for hypothesis in hypotheses
         ]

@@ -1,15 +1,17 @@
 """The run directory: settings, tokenizers and weights; every later command takes the directory and nothing else."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from anydepth.atomic import replacing_folder, write_text
 from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
-from anydepth.model.checkpoint import fill_model, load_tensors
+from anydepth.model.checkpoint import save_tensors
 from anydepth.model.transformer import Transformer
 from anydepth.text.prepare import PreparedData
 from anydepth.text.tokenizer import Tokenizer
@@ -32,6 +34,15 @@ class Run:
     @property
     def weights_file(self) -> Path:
         return self.folder / "model.safetensors"
+
+    @property
+    def start_file(self) -> Path:
+        """The weights that training starts from, where it does not start from chance."""
+        return self.folder / "start.safetensors"
+
+    @property
+    def points_file(self) -> Path:
+        return self.folder / "operating_points.json"
 
     @property
     def best_file(self) -> Path:
@@ -82,24 +93,13 @@ class Run:
             return tokenizer, tokenizer
         return Tokenizer.load(self.folder / "tokenizer.source.model"), Tokenizer.load(self.folder / "tokenizer.target.model")
 
-    def new_model(self) -> Transformer:
-        """A model of the run's shape with fresh weights."""
-        source, target = self.tokenizers()
-        return Transformer(self.config.model, source_vocab=source.size, target_vocab=target.size, is_joint=source is target)
 
-    def load_model(self) -> Transformer:
-        """The trained model, ready to translate."""
-        config = self.config
-        if not self.weights_file.exists():
-            hint = "its training has not ended; go on with `anydepth train --resume`" if self.state_file.exists() else "train it first"
-            raise RunError(f"{self.folder} has no model.safetensors: {hint} (updates asked for: {config.training.updates})")
-        model = self.new_model()
-        fill_model(model, load_tensors(self.weights_file)[0], self.weights_file)
-        return model.eval()
+def create_run(
+    folder: Path, config: Config, data: PreparedData, *, overwrite: bool = False, start: Mapping[str, Tensor] | None = None
+) -> Run:
+    """A new run directory that holds the settings, the tokenizers and the weights to `start` from, where they are given.
 
-
-def create_run(folder: Path, config: Config, data: PreparedData, *, overwrite: bool = False) -> Run:
-    """A new run directory that holds the settings and tokenizers; an existing one is never replaced without being told to.
+    An existing one is never replaced without being told to.
 
     It is made beside its place and moved there when all is well, so that a mistake in the settings costs no earlier run.
     """
@@ -112,6 +112,8 @@ def create_run(folder: Path, config: Config, data: PreparedData, *, overwrite: b
     data.verify()
     with replacing_folder(run.folder) as temporary:
         fill_run(Run(temporary), config, data)
+        if start is not None:
+            save_tensors(Run(temporary).start_file, start)
     return run
 
 
@@ -125,8 +127,9 @@ def fill_run(run: Run, config: Config, data: PreparedData) -> None:
         data.target_tokenizer.save(run.folder / "tokenizer.target.model")
     note_data(run, data)
     save_config(config, run.config_file)
+    source, target = run.tokenizers()
     with torch.device("meta"):
-        run.new_model()
+        Transformer(config.model, source_vocab=source.size, target_vocab=target.size, is_joint=source is target)
 
 
 def note_data(run: Run, data: PreparedData) -> None:

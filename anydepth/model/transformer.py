@@ -92,7 +92,7 @@ class Transformer(nn.Module):
         whose exit is n or higher and copies the others, so that the last block's states are h_t^{n_t} (mixed, Eq. 5).
         `gradient_scales[n - 1]` multiplies the gradient that block n + 1 sends down to block n (Algorithm 1).
         """
-        states = self._embed(self.target_embedding, target_inputs, start=0)
+        states = self.embed_targets(target_inputs)
         mask = source_mask[:, None, None, :]
         every: list[Tensor] = []
         for n, block in enumerate(self._decoder_blocks, 1):
@@ -104,6 +104,10 @@ class Transformer(nn.Module):
             if gradient_scales is not None and n < self.blocks:
                 states = scale_gradient(states, gradient_scales[n - 1])
         return torch.stack(every)
+
+    def embed_targets(self, target_inputs: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time dim"]:
+        """The states h_t^0 that enter the first decoder block."""
+        return self._embed(self.target_embedding, target_inputs, start=0)
 
     def exit_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
         """The scores of all words for states that left at `exits`, each from its own exit's classifier (Eq. 3)."""
@@ -121,12 +125,13 @@ class Transformer(nn.Module):
     ) -> tuple[Float[Tensor, "row dim"], Int[Tensor, " row"]]:
         """One more position of every row: the states h_t^{n_t} and the exits n_t.
 
-        A row leaves after the block that its plan names. After each block `revise(n, hidden, planned)` may change the plans of the
-        rows still running. A row that left goes on to feed keys and values of its copied state to every block above
-        (section 2.2.1), each through that block's own projections.
+        A row leaves after the block that its plan names. Before the first block, as n = 0, and after each block
+        `revise(n, hidden, planned)` may change the plans of the rows still running: those that it sent beyond n the last time. A row
+        that left goes on to feed keys and values of its copied state to every block above (section 2.2.1), each through that block's
+        own projections.
         """
         states = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
-        exits = planned.clone()
+        exits = revise(0, states[:, 0], planned.clone())
         running = torch.arange(len(tokens), device=tokens.device)
         for n, block in enumerate(self._decoder_blocks, 1):
             cache.append(n, *block.self_attention.keys_values(states))

@@ -89,8 +89,9 @@ def search(
         frontier = start_frontier(limits, policy.plan(source, source_mask, memory, limit=int(limits.max())))
         while len(frontier.sentences):
             planned = frontier.planned[:, cache.time].repeat_interleave(frontier.totals.shape[1])
-            hidden, exits = model.step(frontier.tokens, cache, planned, policy.revise)
-            log_probs = model.exit_logits(hidden, exits).log_softmax(dim=-1)
+            decisions = policy.decisions()
+            hidden, exits = model.step(frontier.tokens, cache, planned, decisions.revise)
+            log_probs = decisions.word_logits(model, hidden, exits).log_softmax(dim=-1)
             candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam)
             frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam)
         ranked = history.ranked(len(source), length_penalty=settings.length_penalty)

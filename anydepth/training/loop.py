@@ -6,21 +6,21 @@ from collections.abc import Callable
 import torch
 
 from anydepth.errors import Interrupted
+from anydepth.exits.adaptive import AdaptiveTransformer, new_model, start_from
 from anydepth.model.checkpoint import average_tensors, load_tensors, model_tensors, save_tensors
 from anydepth.model.run import Run
-from anydepth.model.transformer import Transformer
 from anydepth.text.batches import BatchStream, training_batches
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.reporting import Recent, Reporter, describe_exits, describe_time
+from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import Progress, load_state, make_optimizer, save_state
 from anydepth.training.update import accumulate_gradients, clip_and_step, failure
 from anydepth.training.validation import validation_losses
 
-ScoreExits = Callable[[Transformer], list[float]]
+ScoreExits = Callable[[AdaptiveTransformer], list[float]]
 
 
 class Training:
@@ -33,7 +33,10 @@ class Training:
         self.run, self.data, self.workers, self.reporter, self.score_exits = run, data, workers, reporter, score_exits
         self.config = run.config
         torch.manual_seed(self.config.training.seed)
-        self.model = run.new_model().to(workers.device).train()
+        self.model = new_model(run).train()
+        if run.start_file.exists():
+            start_from(self.model, run.start_file)
+        self.model.to(workers.device)
         self.objective = workers.wrap(TrainingObjective(self.model, self.config))
         self.optimizer = make_optimizer(self.model, self.config.training)
         self.progress = Progress()
@@ -97,10 +100,10 @@ class Training:
             return
         losses, epoch = recent.losses, progress.position.epoch
         self.reporter.say(
-            f"update {progress.update:,}  epoch {epoch + 1}  nll {describe_exits(losses)}  rate {rate:.2e}  "
-            f"{recent.speed:,.0f} tokens/s  {left} left"
+            f"update {progress.update:,}  epoch {epoch + 1}  nll {describe_exits(losses)}{describe_exit_figures(recent.exit_figures)}  "
+            f"rate {rate:.2e}  {recent.speed:,.0f} tokens/s  {left} left"
         )
-        figures = {"update": progress.update, "epoch": epoch, "loss": recent.loss, "nll": losses, "rate": rate}
+        figures = {"update": progress.update, "epoch": epoch, "loss": recent.loss, "nll": losses, "rate": rate} | recent.exit_figures
         self.reporter.measured("train", figures | {"tokens_per_second": round(recent.speed), "seconds": round(progress.seconds, 1)})
         recent.restart()
 

@@ -1,14 +1,17 @@
-"""The training objective: from a batch to the sums that are minimised (section 2.2)."""
+"""The training objective: from a batch to the sums that are minimised (section 2.2 and Eq. 7)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from anydepth.config import Config, exit_weights
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.halting import exit_loss
+from anydepth.exits.oracles import OracleError, oracle_exits
 from anydepth.model.gradients import supervision_scales
-from anydepth.model.transformer import Transformer
 from anydepth.text.batches import Batch
 from anydepth.training.losses import chunked_cross_entropy
 
@@ -26,16 +29,39 @@ class ExitRows:
     gradient_scale: float = 1.0
 
 
+class BatchSums(NamedTuple):
+    """Sums over the target tokens of a batch; only `loss`, which is minimised, carries a gradient.
+
+    The three of the halting module are empty, and its loss 0, where there is none.
+    """
+
+    loss: Float[Tensor, ""]
+    likelihoods: Float[Tensor, " exit"]  # each exit's negative log-likelihood
+    rows: Int[Tensor, " exit"]  # the tokens that it was computed from
+    exit_loss: Float[Tensor, ""]
+    oracle_exits: Int[Tensor, " exit"]  # how many tokens the oracle sends to each exit
+    halting_exits: Int[Tensor, " exit"]  # and how many the halting module
+
+
+class ScoredRows(NamedTuple):
+    """The decoding loss of some rows, and without gradient what each exit says of its own."""
+
+    total: Float[Tensor, ""]
+    log_likelihoods: list[Float[Tensor, " row"]]
+    correct: list[Bool[Tensor, " row"]]
+
+
 class TrainingObjective(nn.Module):
     """The one module that data-parallel training wraps: a batch in, sums of losses out.
 
     Everything returned is a sum over target tokens; the caller divides by the tokens of the whole global batch.
     """
 
-    def __init__(self, model: Transformer, config: Config) -> None:
+    def __init__(self, model: AdaptiveTransformer, config: Config) -> None:
         super().__init__()
         self.model = model
         self.training_config = config.training
+        self.exits_config = config.exits
         self.exits = config.model.classifier_exits
         total = sum(exit_weights(config))
         self.weights = tuple(weight / total for weight in exit_weights(config))
@@ -43,28 +69,79 @@ class TrainingObjective(nn.Module):
         self.supervision = (1.0,) * model.blocks if ratio is None else supervision_scales(ratio, model.blocks)
         self.between_blocks = None if ratio is None else tuple(1 / scale for scale in self.supervision[1:])
 
-    def forward(self, batch: Batch, seed: int) -> tuple[Float[Tensor, ""], Float[Tensor, " exit"], Int[Tensor, " exit"]]:
-        """The decoding loss, and without gradient each exit's summed negative log-likelihood and number of rows."""
+    def forward(self, batch: Batch, seed: int) -> BatchSums:
+        """L_dec (Eqs. 4 and 5), or L_dec + alpha L_exit (Eq. 7) with a halting module, and the sums to report."""
         memory = self.model.encode(batch.source, batch.source_mask)
-        rows = self.mixed_rows(batch, memory, seed) if self.training_config.mode == "mixed" else self.aligned_rows(batch, memory)
-        return self.decoding_loss(rows)
+        if self.training_config.mode == "mixed":
+            scored = self.decoding_loss(self.mixed_rows(batch, memory, self.uniform_paths(batch, seed)))
+            return _sums(scored.total, scored)
+        states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks)
+        scored = self.decoding_loss(self.aligned_rows(batch, states))
+        return _sums(scored.total, scored) if self.model.halting is None else self.joint_loss(batch, memory, states, scored, seed)
 
-    def aligned_rows(self, batch: Batch, memory: Tensor) -> list[ExitRows]:
+    def joint_loss(
+        self,
+        batch: Batch,
+        memory: Float[Tensor, "batch source encoder_dim"],
+        states: Float[Tensor, "block batch time dim"],
+        scored: ScoredRows,
+        seed: int,
+    ) -> BatchSums:
+        """L_dec + alpha L_exit (Eq. 7), whose exit part reaches the encoder and decoder unless it is told to stop at their states.
+
+        Beyond the paper, `path_weight` adds the mixed loss (Eq. 5) of one path whose exits are drawn from q, so that the upper blocks learn
+        to read states that were copied as they will be.
+        """
+        config, halting = self.exits_config, self.model.halting
+        assert halting is not None
+        oracle = self.oracle(batch, scored)
+        seen = (states.detach(), memory.detach()) if config.stop_gradient else (states, memory)
+        log_probs = halting.exit_log_probs(*seen, batch.source_mask)
+        own_loss = exit_loss(log_probs, oracle, batch.target_mask)
+        total = scored.total + config.exit_loss_weight * own_loss
+        if config.path_weight > 0:
+            paths = drawn_exits(log_probs.detach(), seed)
+            total = total + config.path_weight * self.decoding_loss(self.mixed_rows(batch, memory, paths)).total
+        chosen = halting.default_exits(log_probs.detach())
+        counts = [torch.bincount(exits[batch.target_mask] - 1, minlength=self.model.blocks) for exits in (oracle, chosen)]
+        return _sums(total, scored)._replace(exit_loss=own_loss.detach(), oracle_exits=counts[0], halting_exits=counts[1])
+
+    def oracle(self, batch: Batch, scored: ScoredRows) -> Int[Tensor, "batch time"]:
+        """The exit q* that each target should have been given, by what every exit says of it without label smoothing."""
+        shape = (len(self.exits), *batch.targets.shape)
+        likelihoods, correct = (scored.total.new_zeros(shape), torch.zeros(shape, dtype=torch.bool, device=batch.targets.device))
+        likelihoods[:, batch.target_mask] = torch.stack(scored.log_likelihoods)
+        correct[:, batch.target_mask] = torch.stack(scored.correct)
+        if bool(likelihoods.isnan().any()):
+            block, sentence, time = likelihoods.isnan().nonzero()[0].tolist()
+            raise OracleError(
+                f"the oracle cannot choose: the log-likelihood at exit {block + 1} is not a number at token {time + 1} of training pair "
+                f"{batch.indices[sentence] + 1:,}; lower training.learning_rate (now {self.training_config.learning_rate}) "
+                "or look at that pair"
+            )
+        return oracle_exits(self.exits_config, likelihoods, correct, batch.target_mask)
+
+    def aligned_rows(self, batch: Batch, states: Float[Tensor, "block batch time dim"]) -> list[ExitRows]:
         """Every exit predicts every target from states that all went through all blocks below (Eq. 4)."""
         # unbind, because the gradient of indexing would fill a tensor of all blocks for each of them
-        states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks).unbind()
+        own = states.unbind()
         real, targets = real_positions(batch.target_mask), batch.targets[batch.target_mask]
         return [
-            ExitRows(n, states[n - 1].flatten(0, 1).index_select(0, real), targets, weight, self.supervision[n - 1])
+            ExitRows(n, own[n - 1].flatten(0, 1).index_select(0, real), targets, weight, self.supervision[n - 1])
             for n, weight in zip(self.exits, self.weights, strict=True)
         ]
 
-    def mixed_rows(self, batch: Batch, memory: Tensor, seed: int) -> list[ExitRows]:
-        """Every target is predicted at one random exit on each of M paths (Eq. 5), all paths in one pass over M copies."""
-        paths, blocks = self.training_config.paths, self.model.blocks
+    def uniform_paths(self, batch: Batch, seed: int) -> Int[Tensor, "path time"]:
+        """M exits for each target, drawn from U{1..N} (Eq. 5); the rows are the batch, M times."""
         generator = torch.Generator().manual_seed(seed)
-        exits = torch.randint(1, blocks + 1, (paths * len(batch.targets), batch.targets.shape[1]), generator=generator)
-        exits = exits.to(memory.device)  # (path * batch, time)
+        shape = (self.training_config.paths * len(batch.targets), batch.targets.shape[1])
+        return torch.randint(1, self.model.blocks + 1, shape, generator=generator).to(batch.targets.device)
+
+    def mixed_rows(
+        self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], exits: Int[Tensor, "path time"]
+    ) -> list[ExitRows]:
+        """Every target is predicted at one given exit on each of M paths (Eq. 5), all paths in one pass over M copies."""
+        paths = len(exits) // len(batch.targets)
         states = self.model.decode(
             batch.target_inputs.repeat(paths, 1), memory.repeat(paths, 1, 1), batch.source_mask.repeat(paths, 1), exits=exits
         )
@@ -73,11 +150,12 @@ class TrainingObjective(nn.Module):
         targets, exits = batch.targets.repeat(paths, 1)[mask], exits[mask]
         return [ExitRows(n, hidden[exits == n], targets[exits == n], 1 / paths) for n in self.exits]
 
-    def decoding_loss(self, every: list[ExitRows]) -> tuple[Tensor, Tensor, Tensor]:
+    def decoding_loss(self, every: list[ExitRows]) -> ScoredRows:
         """The weighted sum of the exits' losses (Eqs. 4 and 5); exits that share a classifier are scored together."""
         groups = [every] if self.model.config.classifiers != "untied" else [[rows] for rows in every]
         total = every[0].hidden.new_zeros(())
         likelihoods: list[Tensor] = []
+        correct: list[Tensor] = []
         for group in groups:
             weights = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.weight) for rows in group])
             scales = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.gradient_scale) for rows in group])
@@ -91,9 +169,27 @@ class TrainingObjective(nn.Module):
                 precision=PRECISIONS[self.training_config.precision],
             )
             total = total + scored.total
-            likelihoods += torch.split(scored.log_likelihoods, [len(rows.hidden) for rows in group])
-        counts = torch.tensor([len(rows.hidden) for rows in every], device=total.device)
-        return total, torch.stack([-part.sum() for part in likelihoods]), counts
+            sizes = [len(rows.hidden) for rows in group]
+            likelihoods += torch.split(scored.log_likelihoods, sizes)
+            correct += torch.split(scored.correct, sizes)
+        return ScoredRows(total, likelihoods, correct)
+
+
+def drawn_exits(exit_log_probs: Float[Tensor, "block batch time"], seed: int) -> Int[Tensor, "batch time"]:
+    """An exit for every position, drawn from q; the draw depends on `seed` alone, not on the device."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = exit_log_probs.shape[1:]
+    uniform = torch.rand(shape, generator=generator).to(exit_log_probs.device)
+    below = exit_log_probs.exp().cumsum(dim=0)[:-1] <= uniform  # (block - 1, batch, time): exits that the draw lies beyond
+    return below.sum(dim=0) + 1
+
+
+def _sums(loss: Tensor, scored: ScoredRows) -> BatchSums:
+    """The sums of a decoding loss alone."""
+    likelihoods = torch.stack([-part.sum() for part in scored.log_likelihoods])
+    rows = torch.tensor([len(part) for part in scored.log_likelihoods], device=loss.device)
+    nothing = rows.new_zeros(0)
+    return BatchSums(loss, likelihoods, rows, loss.new_zeros(()), nothing, nothing)
 
 
 def real_positions(mask: Bool[Tensor, "batch time"]) -> Int[Tensor, " row"]:

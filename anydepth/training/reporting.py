@@ -91,8 +91,11 @@ class Recent:
     def restart(self) -> None:
         """Forgets the updates so far."""
         self.tokens, self.loss_sum, self.seconds, self.started = 0.0, 0.0, 0.0, time.monotonic()
+        self.exit_loss_sum = 0.0
         self.likelihoods: list[float] = []
         self.rows: list[float] = []
+        self.oracle_exits: list[float] = []
+        self.halting_exits: list[float] = []
 
     def pause(self) -> None:
         """Leaves out the time since the last update."""
@@ -103,9 +106,11 @@ class Recent:
         now = time.monotonic()
         self.seconds, self.started = self.seconds + now - self.started, now
         self.tokens, self.loss_sum = self.tokens + sums.tokens, self.loss_sum + sums.loss
-        zeros = [0.0] * len(sums.rows)
-        self.likelihoods = [a + b for a, b in zip(self.likelihoods or zeros, sums.likelihoods, strict=True)]
-        self.rows = [a + b for a, b in zip(self.rows or zeros, sums.rows, strict=True)]
+        self.exit_loss_sum += sums.exit_loss
+        self.likelihoods = _added(self.likelihoods, sums.likelihoods)
+        self.rows = _added(self.rows, sums.rows)
+        self.oracle_exits = _added(self.oracle_exits, sums.oracle_exits)
+        self.halting_exits = _added(self.halting_exits, sums.halting_exits)
 
     @property
     def loss(self) -> float:
@@ -118,9 +123,31 @@ class Recent:
         return [likelihood / max(rows, 1) for likelihood, rows in zip(self.likelihoods, self.rows, strict=True)]
 
     @property
+    def exit_figures(self) -> dict[str, Any]:
+        """The exit loss a token, and the shares of tokens that the oracle and the halting module send to each exit; else nothing."""
+        if not self.oracle_exits:
+            return {}
+        shares = {"oracle_exits": self.oracle_exits, "halting_exits": self.halting_exits}
+        return {"exit_loss": self.exit_loss_sum / self.tokens} | {
+            name: [count / self.tokens for count in counts] for name, counts in shares.items()
+        }
+
+    @property
     def speed(self) -> float:
         """Target tokens a second."""
         return self.tokens / max(self.seconds, 1e-9)
+
+
+def _added(sums: list[float], more: list[float]) -> list[float]:
+    return [a + b for a, b in zip(sums or [0.0] * len(more), more, strict=True)]
+
+
+def describe_exit_figures(figures: Mapping[str, Any]) -> str:
+    """The exit loss and both histograms in percent, lowest exit first; nothing where there are none."""
+    if not figures:
+        return ""
+    oracle, halting = ("/".join(f"{100 * share:.0f}" for share in figures[name]) for name in ("oracle_exits", "halting_exits"))
+    return f"  exit loss {figures['exit_loss']:.3f}  oracle {oracle}%  halting {halting}%"
 
 
 def describe_time(seconds: float) -> str:

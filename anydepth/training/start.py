@@ -7,8 +7,10 @@ import torch
 
 from anydepth.config import Config, load_config, save_config, with_changes
 from anydepth.errors import AnydepthError, ConfigError, RunError
+from anydepth.model.checkpoint import load_tensors
 from anydepth.model.run import Run, create_run, note_data
 from anydepth.text.prepare import PreparedData
+from anydepth.text.tokenizer import Tokenizer
 from anydepth.training.distributed import Workers, workers
 from anydepth.training.loop import ScoreExits, Training
 from anydepth.training.reporting import Reporter
@@ -22,6 +24,47 @@ def new_run(folder: Path, config_file: Path, data_folder: Path, changes: list[st
     """A fresh run directory for the settings in `config_file` with `changes`."""
     config = load_config(config_file, changes)
     return create_run(folder, config, PreparedData.open(data_folder), overwrite=overwrite)
+
+
+def continued_run(
+    folder: Path, origin: Path, config_file: Path | None, changes: list[str], *, data_folder: Path | None = None, overwrite: bool
+) -> Run:
+    """A fresh run directory whose training starts from the weights of the run at `origin` and keeps its tokenizer (Eq. 7's second stage).
+
+    What neither `config_file` nor `changes` name is as in that run, except its limit of minutes. Its text is used again unless
+    `data_folder` has other text in the same vocabulary.
+    """
+    if Path(folder).resolve() == Path(origin).resolve():
+        raise RunError(f"--from {origin} and --to {folder} are the same run; choose another --to")
+    first = Run(Path(origin))
+    before = with_changes(first.config, ["training.minutes=none"])
+    config = with_changes(before, changes) if config_file is None else load_config(config_file, changes, over=before)
+    check_same_shape(first, config)
+    data = PreparedData.open(data_folder) if data_folder is not None else training_data(first)
+    if tuple(map(_fingerprint, first.tokenizers())) != tuple(map(_fingerprint, (data.source_tokenizer, data.target_tokenizer))):
+        raise RunError(
+            f"{data.folder} has another vocabulary than {origin}; only text prepared with the run's tokenizer can be used with --from"
+        )
+    if not first.weights_file.exists():
+        raise RunError(f"{origin} has no model.safetensors to start from; let its training end first")
+    tensors = load_tensors(first.weights_file)[0]
+    if bad := sorted(name for name, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())):
+        raise RunError(
+            f"{first.weights_file} has weights that are not numbers ({bad[0]}), so no oracle can learn from it; train that run again"
+        )
+    return create_run(folder, config, data, overwrite=overwrite, start=tensors)
+
+
+def check_same_shape(first: Run, config: Config) -> None:
+    """Refuses a model of another shape than that of the run `first`; dropout is no shape."""
+    old, new = (each.model.model_dump(exclude={"dropout", "attention_dropout"}) for each in (first.config, config))
+    if different := [key for key in old if old[key] != new[key]]:
+        key = different[0]
+        raise ConfigError(f"model.{key} = {new[key]!r} is not that of {first.folder} ({old[key]!r}); --from keeps the shape of the model")
+
+
+def _fingerprint(tokenizer: Tokenizer) -> str:
+    return tokenizer.fingerprint
 
 
 def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = None) -> Run:
@@ -78,7 +121,7 @@ def training_data(run: Run, folder: Path | None = None) -> PreparedData:
     note = run.data_note()
     place = folder or Path(note["folder"])
     if folder is None and not place.exists():
-        raise RunError(f"the data of {run.folder} is no longer at {place}; say where it is with --resume --data")
+        raise RunError(f"the data of {run.folder} is no longer at {place}; say where it is with --data")
     data = PreparedData.open(place)
     if data.fingerprint != note["fingerprint"]:
         raise RunError(f"{place} is not the data that {run.folder} was made with (its fingerprint differs); prepare that data again")

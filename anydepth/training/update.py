@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -12,15 +12,18 @@ from torch.nn.parallel import DistributedDataParallel
 
 from anydepth.config import TrainingConfig
 from anydepth.errors import TrainingError
+from anydepth.exits.oracles import OracleError
 from anydepth.text.batches import Batch
 from anydepth.training.distributed import Workers
+from anydepth.training.objective import BatchSums
 
 
 @dataclass(frozen=True)
 class UpdateSums:
     """Sums over the target tokens of a global batch: what was minimised, and each exit's negative log-likelihood and rows.
 
-    `batch_losses` are this worker's own, one for each of its batches.
+    `batch_losses` are this worker's own, one for each of its batches. With a halting module: its loss, and how many tokens its oracle
+    and it itself send to each exit.
     """
 
     tokens: float
@@ -28,6 +31,9 @@ class UpdateSums:
     likelihoods: list[float]
     rows: list[float]
     batch_losses: list[float]
+    exit_loss: float = 0.0
+    oracle_exits: list[float] = field(default_factory=list)
+    halting_exits: list[float] = field(default_factory=list)
 
 
 def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers: Workers, *, seed: int, update: int) -> UpdateSums:
@@ -42,13 +48,34 @@ def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers
         randomness = batch_seed(seed, update, turn * workers.world + workers.rank)
         torch.manual_seed(randomness)
         with _keep_gradients_here(objective) if turn + 1 < len(batches) else nullcontext():
-            loss, likelihoods, rows = objective(batch.to(workers.device), randomness)
-            (loss * (workers.world / tokens)).backward()
-        parts.append(torch.cat([loss.detach()[None], likelihoods, rows]))
+            sums = agreed_sums(objective, batch.to(workers.device), workers, randomness=randomness)
+            torch.autograd.backward(sums.loss * (workers.world / tokens))
+        figures = [sums.likelihoods, sums.rows, sums.oracle_exits, sums.halting_exits]
+        parts.append(torch.cat([sums.loss.detach()[None], sums.exit_loss[None], *figures]))
     mine = torch.stack(parts)
-    total, *exits = workers.sum(mine.sum(dim=0)).tolist()
-    half = len(exits) // 2
-    return UpdateSums(tokens.item(), total, exits[:half], exits[half:], mine[:, 0].tolist())
+    summed = workers.sum(mine.sum(dim=0))
+    loss, exit_loss, *rest = torch.split(summed, [1, 1, *(len(figure) for figure in figures)])
+    likelihoods, rows, oracle_exits, halting_exits = (part.tolist() for part in rest)
+    batch_losses = mine[:, 0].tolist()
+    return UpdateSums(tokens.item(), loss.item(), likelihoods, rows, batch_losses, exit_loss.item(), oracle_exits, halting_exits)
+
+
+def agreed_sums(objective: nn.Module, batch: Batch, workers: Workers, *, randomness: int) -> BatchSums:
+    """What `objective` says of a batch. A batch that one worker's oracle refuses ends every worker, and only that one says why.
+
+    Without a word to the others they would wait for its gradient.
+    """
+    refusal: OracleError | None = None
+    try:
+        sums: BatchSums = objective(batch, randomness)
+    except OracleError as error:
+        refusal = error
+    is_refused = workers.sum(torch.tensor(float(refusal is not None), device=workers.device)).item() > 0
+    if refusal is not None:
+        raise refusal
+    if is_refused:
+        raise TrainingError("")
+    return sums
 
 
 def clip_and_step(optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], config: TrainingConfig, rate: float) -> bool:

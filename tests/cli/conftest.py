@@ -1,14 +1,20 @@
-"""A made-up language pair, its prepared data and one small trained run, shared by all tests of the command line."""
+"""A made-up language pair, its prepared data and small runs, trained and tuned, shared by all tests of the command line."""
 
+import json
 import random
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cli.commands import done
+from cli.commands import Outcome, done
+
+from anydepth.inference.points import OperatingPoint
 
 WORDS = {"der": "the", "hund": "dog", "läuft": "runs", "und": "and", "katze": "cat", "schläft": "sleeps", "gern": "gladly"}
 SPLITS = {"train": 60, "valid": 6, "test": 8}
+HELD_OUT = 9
+TUNING = ["--candidates", 30, "--segment", 0.5, "--decoded", 1, "--beam", 1]
 SETTINGS = """
 [model]
 blocks = 3
@@ -44,10 +50,10 @@ length_offset = 3
 """
 
 
-def write_text_pairs(folder: Path, split: str, count: int) -> None:
+def write_text_pairs(folder: Path, split: str, count: int, *, shortest: int = 1) -> None:
     """`count` sentences and their translations word by word as SPLIT.de and SPLIT.en."""
     randomness = random.Random(split)
-    sentences = [randomness.choices(list(WORDS), k=randomness.randint(1, 6)) for _ in range(count)]
+    sentences = [randomness.choices(list(WORDS), k=randomness.randint(shortest, 6)) for _ in range(count)]
     for language, translate in (("de", str), ("en", WORDS.__getitem__)):
         lines = [" ".join(translate(word) for word in sentence) + "\n" for sentence in sentences]
         (folder / f"{split}.{language}").write_text("".join(lines), encoding="utf-8")
@@ -66,6 +72,16 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split, count in SPLITS.items():
         write_text_pairs(folder, split, count)
     return folder
+
+
+@pytest.fixture(scope="session")
+def held_out(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The prefix of text that shares no sentence with the training text, to tune on."""
+    folder = tmp_path_factory.mktemp("held-out")
+    write_text_pairs(folder, "held", HELD_OUT, shortest=5)
+    held, train = ((path.parent / f"{path.name}.de").read_text(encoding="utf-8").splitlines() for path in (folder / "held", text / "train"))
+    assert not set(held) & set(train)
+    return folder / "held"
 
 
 @pytest.fixture(scope="session")
@@ -92,10 +108,45 @@ def run(data: Path, settings: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
+@pytest.fixture(scope="session")
+def exits_run(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that learned where to stop, geometric-like, from the trained one; tests only read it."""
+    folder = tmp_path_factory.mktemp("runs") / "exits"
+    done("train", "--from", run, "--to", folder, "--set", "exits.halting=geometric", "--set", "training.updates=150")
+    return folder
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A run that was tuned, and what the command said."""
+
+    run: Path
+    outcome: Outcome
+
+    @property
+    def points(self) -> list[OperatingPoint]:
+        """What is stored with the run."""
+        (found,) = json.loads((self.run / "operating_points.json").read_text(encoding="utf-8"))["sets"]
+        return [OperatingPoint(**point) for point in found["points"]]
+
+
+@pytest.fixture(scope="session")
+def tuned(exits_run: Path, held_out: Path, tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+    """The run that learned where to stop with its operating points, which tests only read."""
+    folder = shutil.copytree(exits_run, tmp_path_factory.mktemp("runs") / "tuned")
+    return Tuned(folder, done("tune", folder, "--valid", held_out, *TUNING))
+
+
 @pytest.fixture
 def own_run(run: Path, tmp_path: Path) -> Path:
     """A copy of the trained run, which a test may spoil."""
     return shutil.copytree(run, tmp_path / "own-run")
+
+
+@pytest.fixture
+def own_tuned_run(tuned: Tuned, tmp_path: Path) -> Path:
+    """A copy of the tuned run, which a test may spoil."""
+    return shutil.copytree(tuned.run, tmp_path / "own-tuned-run")
 
 
 @pytest.fixture

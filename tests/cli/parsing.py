@@ -2,7 +2,9 @@
 
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -10,8 +12,16 @@ from anydepth.cli import app
 
 ENDS = {";", "|", "||", "&", "&&"}
 REDIRECTIONS = {"<", ">", ">>", "2>", "&>"}
-ANYDEPTH = typer.main.get_command(app)
-VERBS = sorted(ANYDEPTH.commands)  # type: ignore[attr-defined]
+ANYDEPTH: Any = typer.main.get_command(app)
+
+
+def verbs_of(command: Any, name: str = "") -> list[str]:
+    """The verbs of a command with those of its groups, as in "plot tokens"."""
+    inner = getattr(command, "commands", None)
+    return [name] if inner is None else sorted(verb for word in inner for verb in verbs_of(inner[word], f"{name} {word}".strip()))
+
+
+VERBS = verbs_of(ANYDEPTH)
 
 
 def anydepth_commands(shell: str) -> list[list[str]]:
@@ -55,12 +65,9 @@ def arguments_of_anydepth(words: list[str]) -> list[str] | None:
 
 def check_arguments(arguments: list[str]) -> None:
     """Raises a usage error if the verb or an option does not exist, or a required one is missing."""
-    verb, *rest = arguments or ["--help"]
-    try:
-        if verb.startswith("-"):
-            ANYDEPTH.make_context("anydepth", arguments)
-        else:
-            assert verb in VERBS, f"there is no verb {verb!r}, only {', '.join(VERBS)}"
-            ANYDEPTH.commands[verb].make_context(verb, rest)  # type: ignore[attr-defined]
-    except typer.Exit:  # --help
-        pass
+    command, rest = ANYDEPTH, arguments or ["--help"]
+    while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+        assert rest[0] in command.commands, f"there is no verb {rest[0]!r}, only {', '.join(VERBS)}"
+        command, rest = command.commands[rest[0]], rest[1:]
+    with suppress(typer.Exit):  # --help
+        command.make_context(command.name, list(rest))

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from cli.commands import anydepth, assert_refused, done
 
+from anydepth.evaluation.tuning import TuneSettings
+
 SETTINGS = """
 [model]
 blocks = 2
@@ -27,28 +29,41 @@ length_offset = 2
 """
 
 
+EXITS = """
+[exits]
+halting = "geometric"
+[training]
+updates = 2
+"""
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Settings of a tiny model; the corpus and the vocabulary are small, too."""
     monkeypatch.setattr("anydepth.text.demo.corpus.SPLIT_SIZES", {"train": 400, "valid": 10, "test": 220})
     monkeypatch.setattr("anydepth.demo.VOCAB_SIZE", 400)
+    monkeypatch.setattr("anydepth.demo.TUNING", TuneSettings(candidates=20, segment=0.5, decoded=1))
+    (tmp_path / "exits.toml").write_text(EXITS, encoding="utf-8")
     (tmp_path / "small.toml").write_text(SETTINGS, encoding="utf-8")
     return tmp_path / "small.toml"
 
 
 def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_work(small: Path, tmp_path: Path) -> None:
-    first = done("demo", "--to", tmp_path / "demo", "--config", small)
-    policies = [line.split()[0] for line in first.out.splitlines() if line.startswith(("fixed:", "uniform"))]
-    assert policies == ["fixed:1", "fixed:2", "uniform:seed=1"]
-    assert [first.out.count(f"\n  {label} ") for label in ("source", "exits", "reference")] == [3, 3, 3]
+    command = ("demo", "--to", tmp_path / "demo", "--config", small, "--exits-config", tmp_path / "exits.toml")
+    first = done(*command)
+    policies = [line.split()[0] for line in first.out.splitlines() if line.startswith(("fixed:", "uniform", "confidence:", "geometric:"))]
+    assert policies[:3] == ["fixed:1", "fixed:2", "uniform:seed=1"]
+    assert {policy.partition(":")[0] for policy in policies[3:]} == {"confidence", "geometric"}
+    assert [first.out.count(f"\n  {label:<11}") for label in ("source", "exits", "reference")] == [3, 3, 3]
     assert (tmp_path / "demo" / "evaluation.json").exists()
-    weights = tmp_path / "demo" / "model" / "model.safetensors"
-    written = weights.stat().st_mtime_ns
+    made = [tmp_path / "demo" / name for name in ("model/model.safetensors", "exits/model.safetensors", "exits/operating_points.json")]
+    written = [file.stat().st_mtime_ns for file in made]
+    assert all((tmp_path / "demo" / picture).read_bytes().startswith(b"\x89PNG") for picture in ("tradeoff.png", "tokens.png"))
 
-    second = done("demo", "--to", tmp_path / "demo", "--config", small)
+    second = done(*command)
     assert "prepared already" in second.err
-    assert "trained already" in second.err
-    assert weights.stat().st_mtime_ns == written
+    assert second.err.count("trained already") == 2 and second.err.count("is tuned already") == 2
+    assert [file.stat().st_mtime_ns for file in made] == written
     assert second.out.split("\n\n")[1:] == first.out.split("\n\n")[1:], "the same samples"
 
 
@@ -58,6 +73,10 @@ def test_a_demo_without_its_configuration_is_refused_before_it_writes(tmp_path: 
 
 
 def test_a_demo_with_other_settings_than_before_is_refused(small: Path, tmp_path: Path) -> None:
-    done("demo", "--to", tmp_path / "demo", "--config", small)
+    done("demo", "--to", tmp_path / "demo", "--config", small, "--exits-config", tmp_path / "exits.toml")
     small.write_text(SETTINGS.replace("updates = 2", "updates = 3"), encoding="utf-8")
-    assert_refused(anydepth("demo", "--to", tmp_path / "demo", "--config", small), "was made with other settings", out="")
+    assert_refused(
+        anydepth("demo", "--to", tmp_path / "demo", "--config", small, "--exits-config", tmp_path / "exits.toml"),
+        "was made with other settings",
+        out="",
+    )

@@ -9,7 +9,7 @@ import sacrebleu
 from cli.commands import Outcome, anydepth, assert_refused, done
 from cli.conftest import SPLITS
 
-COLUMNS = ["policy", "BLEU", "tokenized", "chrF", "AE", "tokens/s"]
+COLUMNS = ["policy", "BLEU", "tokenized", "chrF", "AE", "MFLOPs/token", "% of full depth", "tokens/s"]
 
 
 @pytest.fixture(scope="module")
@@ -17,11 +17,11 @@ def each_exit(run: Path, text: Path) -> Outcome:
     return done("evaluate", run, "--test", text / "test", "--each-exit")
 
 
-def table_rows(out: str) -> list[list[str]]:
+def table_rows(out: str, *, columns: list[str] = COLUMNS) -> list[list[str]]:
     """The rows of the table, headings left out."""
-    lines = [line.split() for line in out.splitlines()]
-    assert lines[0] == COLUMNS
-    return [line for line in lines[1:] if line[0].startswith(("fixed", "uniform"))]
+    head, *lines = out.splitlines()
+    assert [heading.strip() for heading in head.split("  ") if heading.strip()] == columns
+    return [line.split() for line in lines if line.startswith(("fixed", "uniform", "geometric"))]
 
 
 def test_each_exit_has_a_row_whose_average_exit_is_that_exit(each_exit: Outcome) -> None:
@@ -41,6 +41,12 @@ def test_the_table_names_the_settings_that_made_its_figures(each_exit: Outcome, 
         assert part in notes["recipe"]
 
 
+def test_a_deeper_exit_costs_more_up_to_the_whole(each_exit: Outcome) -> None:
+    shares = [float(row[6]) for row in table_rows(each_exit.out)]
+    assert shares[0] < shares[1] < shares[2] == 100
+    assert shares[0] < shares[3] < 100
+
+
 def test_talk_goes_to_standard_error_alone(each_exit: Outcome) -> None:
     assert each_exit.err.count("translating 8 sentences with ") == 4
     assert "translating" not in each_exit.out
@@ -53,10 +59,12 @@ def test_json_has_the_figures_of_the_table(each_exit: Outcome, run: Path, text: 
             row["policy"],
             *(f"{row['scores'][name]['value']:.2f}" for name in ("bleu", "tokenized_bleu", "chrf")),
             f"{row['average_exit']:.2f}",
+            f"{row['mflops_per_token']:.3f}",
+            f"{100 * row['flops_share']:.1f}",
         ]
         for row in evaluation["results"]
     ]
-    assert rows == [row[:5] for row in table_rows(each_exit.out)]
+    assert rows == [row[:7] for row in table_rows(each_exit.out)]
     assert evaluation["recipe"]["languages"] == "de-en"
     assert all("tok:13a" in row["scores"]["bleu"]["signature"] for row in evaluation["results"])
 
@@ -74,7 +82,7 @@ def test_policies_are_measured_in_the_order_of_the_request_and_the_output_is_the
 
 def test_without_a_policy_every_token_takes_full_depth(run: Path, text: Path) -> None:
     (row,) = table_rows(done("evaluate", run, "--test", text / "test").out)
-    assert (row[0], row[4]) == ("fixed:3", "3.00")
+    assert (row[0], row[4], row[6]) == ("fixed:3", "3.00", "100.0")
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_anything_is_translated(run: Path, text: Path, tmp_path: Path) -> None:
@@ -88,3 +96,63 @@ def test_a_test_set_that_is_missing_or_out_of_step_is_refused(run: Path, own_tex
     with open(own_text / "test.de", "a", encoding="utf-8") as file:
         file.write("hund\n")
     assert_refused(anydepth("evaluate", run, "--test", own_text / "test"), "test.de has 9 lines but test.en has 8")
+
+
+def test_json_has_everything_that_was_measured_and_its_recipe(exits_run: Path, text: Path) -> None:
+    options = ["--policy", "geometric", "--against", "fixed:1", "--executed", "--beam", 1, "--json"]
+    evaluation = json.loads(done("evaluate", exits_run, "--test", text / "test", *options).out)
+    assert evaluation.keys() == {"recipe", "results"}
+    assert evaluation["recipe"].keys() == {"run", "weights", "test", "languages", "anydepth", "torch", "threads", "against"}
+    assert evaluation["recipe"]["against"] == "fixed:1"
+    (row,) = evaluation["results"]
+    assert row.keys() == {
+        *("policy", "scores", "average_exit", "exit_counts", "mflops_per_token", "flops_share", "tokens_per_second"),
+        *("executed_mflops_per_token", "comparison", "sentences", "tokens", "beam", "length_penalty"),
+    }
+    assert row["comparison"].keys() == {"difference", "low", "high", "p_value", "samples", "seed", "signature"}
+    assert row["policy"] == "geometric:0.5"
+    assert sum(row["exit_counts"]) == row["tokens"]
+    assert row["average_exit"] == pytest.approx(sum(n * count for n, count in enumerate(row["exit_counts"], 1)) / row["tokens"])
+
+
+def test_executed_flops_have_a_column_and_without_padding_are_those_of_the_formula(run: Path, text: Path) -> None:
+    options = ["--policy", "fixed:2", "--policy", "uniform", "--executed", "--beam", 1, "--batch-tokens", 1]
+    rows = table_rows(done("evaluate", run, "--test", text / "test", *options).out, columns=[*COLUMNS, "executed MFLOPs/token"])
+    assert [row[8] for row in rows] == [row[5] for row in rows]
+    assert len({row[5] for row in rows}) == 2
+
+
+def test_a_policy_is_compared_with_another_sentence_by_sentence(run: Path, text: Path) -> None:
+    options = ["--policy", "fixed:1", "--policy", "fixed:3", "--beam", 1]
+    outcome = done("evaluate", run, "--test", text / "test", *options, "--against", "fixed:3")
+    rows = table_rows(outcome.out, columns=[*COLUMNS, "BLEU against fixed:3"])
+    assert outcome.err.splitlines()[0] == "translating 8 sentences with fixed:3, to compare with"
+    assert rows[1][8:] == ["+0.00", "[+0.00,", "+0.00]", "p=1.000"]
+    assert float(rows[0][8]) == pytest.approx(float(rows[0][1]) - float(rows[1][1]), abs=0.011)
+
+
+def test_lines_of_another_system_are_compared_as_its_policy_would_be(run: Path, text: Path, tmp_path: Path) -> None:
+    rival = tmp_path / "rival.en"
+    rival.write_text(done("translate", run, text / "test.de", "--policy", "fixed:1", "--beam", 1).out, encoding="utf-8")
+    by_file, by_policy = (
+        json.loads(done("evaluate", run, "--test", text / "test", "--beam", 1, "--json", "--against", against).out)
+        for against in (rival, "fixed:1")
+    )
+    assert by_file["results"][0]["comparison"] == by_policy["results"][0]["comparison"]
+    assert by_file["recipe"]["against"] == str(rival)
+
+
+@pytest.mark.parametrize(
+    ("against", "words"),
+    [
+        ("short.en", ["short.en has 2 lines, but the test set has 8 sentences"]),
+        ("none.en", ["none.en is no file, and as a policy: there is no policy"]),
+        ("geometric", ["not trained with the geometric halting module"]),
+    ],
+)
+def test_a_rival_that_cannot_be_compared_with_is_refused(run: Path, text: Path, tmp_path: Path, against: str, words: list[str]) -> None:
+    (tmp_path / "short.en").write_text("one\ntwo\n", encoding="utf-8")
+    place = tmp_path / against if "." in against else against
+    outcome = anydepth("evaluate", run, "--test", text / "test", "--against", place)
+    assert_refused(outcome, *words)
+    assert "translating" not in outcome.err

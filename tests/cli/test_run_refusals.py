@@ -77,14 +77,18 @@ def test_a_damaged_file_is_named_and_never_used(own_run: Path, damage: Callable[
     assert contents(own_run) == before
 
 
-def test_evaluation_refuses_what_translation_refuses(own_run: Path, text: Path) -> None:
+def test_other_verbs_refuse_what_translation_refuses(own_run: Path, text: Path, tmp_path: Path) -> None:
     cut_weights(own_run)
     assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "model.safetensors is damaged")
+    assert_refused(anydepth("tune", own_run, "--valid", text / "test"), "model.safetensors is damaged")
+    assert_refused(anydepth("plot", "tokens", own_run, "hund", "--to", tmp_path / "x.svg"), "model.safetensors is damaged")
 
 
-def test_evaluation_names_a_data_note_that_is_damaged(own_run: Path, text: Path) -> None:
+def test_a_data_note_that_is_damaged_is_named_by_the_verbs_that_need_it(own_run: Path, text: Path, tmp_path: Path) -> None:
     (own_run / "data.json").write_text("{", encoding="utf-8")
     assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "data.json")
+    assert_refused(anydepth("tune", own_run, "--valid", text / "test"), "data.json")
+    assert_refused(anydepth("plot", "scores", own_run, "--test", text / "test", "--to", tmp_path / "x.svg"), "data.json")
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
@@ -94,6 +98,15 @@ def test_a_place_that_is_no_run_is_refused_by_every_verb(tmp_path: Path, text: P
         place.mkdir()
     if kind == "file":
         place.write_text("text", encoding="utf-8")
-    for command in (["translate", place], ["evaluate", place, "--test", text / "test"], ["train", "--resume", "--to", place]):
+    picture = ["--to", tmp_path / "x.png"]
+    for command in (
+        ["translate", place],
+        ["evaluate", place, "--test", text / "test"],
+        ["train", "--resume", "--to", place],
+        ["tune", place, "--valid", text / "valid"],
+        ["plot", "tokens", place, "hund", *picture],
+        ["plot", "positions", place, "--test", text / "test", *picture],
+        ["plot", "scores", place, "--test", text / "test", *picture],
+    ):
         assert_refused(anydepth(*command, stdin=b"hund\n"), f"{place} is not a run directory")
     assert list(tmp_path.iterdir()) == ([] if kind == "missing" else [place])

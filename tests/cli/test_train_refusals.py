@@ -1,5 +1,6 @@
 """train refuses settings, data and places that it cannot use in one sentence, and touches nothing."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -107,6 +108,7 @@ def test_a_finished_run_goes_on_for_more_updates(own_run: Path) -> None:
         (["config.toml"], ["leave out CONFIG"]),
         (["--data", "elsewhere"], ["elsewhere holds no manifest.json"]),
         (["--overwrite"], ["--overwrite"]),
+        (["--from", "elsewhere"], ["leave out CONFIG, --from and --overwrite"]),
     ],
 )
 def test_a_resumed_run_keeps_its_settings(own_run: Path, options: list[str], words: list[str]) -> None:
@@ -131,3 +133,72 @@ def test_a_training_state_that_is_damaged_is_named(own_run: Path) -> None:
     whole = (own_run / "state.safetensors").read_bytes()
     (own_run / "state.safetensors").write_bytes(whole[: len(whole) // 2])
     assert_refused(resume(own_run, "--set", "training.updates=64"), "state.safetensors is damaged or cut short")
+
+
+def continued(origin: Path, to: Path, *options: object) -> Outcome:
+    return anydepth("train", "--from", origin, "--to", to, "--set", "exits.halting=geometric", *options)
+
+
+def test_a_run_teaches_its_model_where_to_stop_from_the_weights_of_another(run: Path, tmp_path: Path) -> None:
+    before, new = contents(run), tmp_path / "new"
+    done(
+        "train",
+        "--from",
+        run,
+        "--to",
+        new,
+        "--set",
+        "exits.halting=geometric",
+        "--set",
+        "training.updates=4",
+        "--set",
+        "training.log_every=2",
+    )
+    assert contents(run) == before
+    assert contents(new)["tokenizer.model"] == before["tokenizer.model"]
+    lines = [json.loads(line) for line in (new / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    told = [line for line in lines if line["event"] == "train"]
+    assert [line["update"] for line in told] == [2, 4]
+    assert all(len(line["oracle_exits"]) == len(line["halting_exits"]) == 3 and line["exit_loss"] > 0 for line in told)
+    assert done("translate", new, "--policy", "geometric:0.5", stdin="der hund läuft\n".encode()).out.count("\n") == 1
+    assert_refused(anydepth("translate", run, "--policy", "geometric", stdin=b"hund\n"), "it has none", "--set exits.halting=geometric")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--set", "model.blocks=2"], ["model.blocks = 2 is not that of", "(3)", "--from keeps the shape of the model"]),
+        (["--set", "exits.exit_penalty=-1"], ["exits.exit_penalty = -1 cannot be used", "greater than or equal to 0"]),
+        (
+            ["--set", "training.mode=mixed"],
+            ['exits.halting = "geometric" learns from the states of all blocks', 'training.mode = "aligned"'],
+        ),
+        (["--data", "elsewhere"], ["elsewhere holds no manifest.json"]),
+        (["no.toml"], ["there is no configuration at no.toml"]),
+    ],
+)
+def test_a_continued_run_refuses_what_does_not_fit_its_origin_and_writes_nothing(
+    run: Path, tmp_path: Path, options: list[str], words: list[str]
+) -> None:
+    assert_refused(continued(run, tmp_path / "new", *options), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_origin_in_another_vocabulary_unfinished_or_the_same_run_is_refused(
+    run: Path, own_run: Path, own_text: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    done("prepare", *options_for_prepare(own_text, own_text / "data"), "--separate")
+    assert_refused(continued(run, new, "--data", own_text / "data"), f"{own_text / 'data'} has another vocabulary than {run}")
+    assert_refused(continued(own_run, own_run), "are the same run; choose another --to")
+    (own_run / "model.safetensors").unlink()
+    assert_refused(continued(own_run, new), f"{own_run} has no model.safetensors to start from", "let its training end first")
+    assert_refused(continued(tmp_path / "no", new), f"{tmp_path / 'no'} is not a run directory")
+    assert not new.exists()
+
+
+def test_a_continued_run_leaves_an_existing_run_alone(run: Path, own_run: Path) -> None:
+    before = contents(own_run)
+    assert_refused(continued(run, own_run), f"{own_run} exists already", "--overwrite")
+    assert_refused(continued(run, own_run, "--overwrite", "--set", "model.blocks=2"), "model.blocks = 2")
+    assert contents(own_run) == before

@@ -1,28 +1,11 @@
-"""Figures of a policy: average exit by hand, counts, and what is asked for is what is recorded."""
-
-import json
-from dataclasses import asdict
+"""Figures of a policy: average exit and FLOPs by hand, counts, and what is asked for is what is recorded."""
 
 import pytest
-from tiny import BLOCKS, tiny_config
+from evaluation.translators import REFERENCES, SOURCES, make_translator
+from tiny import BLOCKS, DIM, ENCODER_DIM, FFN_DIM
 
-from anydepth.config import DecodingConfig
-from anydepth.evaluation.evaluate import EACH_EXIT, Evaluation, Recipe, policy_names
-from anydepth.evaluation.measure import average_exit, greedy_bleu_per_exit, measure
-from anydepth.evaluation.table import aligned_table, evaluation_json, evaluation_table
+from anydepth.evaluation.measure import average_exit, executed_mflops_per_token, full_depth_flops, greedy_bleu_per_exit, measure
 from anydepth.inference.translator import Translation, Translator
-from anydepth.model.transformer import Transformer
-from anydepth.text.tokenizer import train_tokenizer
-
-SOURCES = ["der hund läuft", "", "die katze schläft heute"]
-REFERENCES = ["the dog runs", "", "the cat sleeps today"]
-
-
-def make_translator(*changes: str) -> Translator:
-    """An untrained model of the tiny sizes with tokenizers for SOURCES and REFERENCES."""
-    tokenizer = train_tokenizer(SOURCES + REFERENCES, vocab_size=290)
-    model = Transformer(tiny_config(*changes).model, source_vocab=tokenizer.size, target_vocab=tokenizer.size, is_joint=True)
-    return Translator(model.eval(), tokenizer, tokenizer, DecodingConfig(beam=3, length_penalty=0.5, length_ratio=1.0, length_offset=2))
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +33,9 @@ def test_counts_are_those_of_the_translations(translator: Translator) -> None:
     assert [translation.text == "" for translation in translations][1]
     assert figures.average_exit == average_exit(translations)
     assert figures.tokens_per_second > figures.tokens / 60
+    every = [left for translation in translations for left in translation.exits]
+    assert figures.exit_counts == [sum(left == n for left in every) for n in range(1, BLOCKS + 1)]
+    assert all(figures.exit_counts), "every exit is taken, or a swapped count could pass"
 
 
 @pytest.mark.parametrize("n", range(1, BLOCKS + 1))
@@ -65,6 +51,11 @@ def test_options_that_are_not_given_come_from_the_run(translator: Translator) ->
     assert figures.length_penalty == 0.0, "zero is a wish, too"
 
 
+def test_what_was_not_asked_for_is_not_told(translator: Translator) -> None:
+    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(None), beam=1)
+    assert (figures.executed_mflops_per_token, figures.comparison) == (None, None)
+
+
 def test_greedy_bleu_has_a_figure_for_every_exit_with_a_classifier(translator: Translator) -> None:
     figures = greedy_bleu_per_exit(translator, SOURCES, REFERENCES)
     one_by_one = [measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{n}"), beam=1)[0] for n in range(1, BLOCKS + 1)]
@@ -72,28 +63,66 @@ def test_greedy_bleu_has_a_figure_for_every_exit_with_a_classifier(translator: T
     assert len(greedy_bleu_per_exit(make_translator("model.exits=last"), SOURCES, REFERENCES)) == 1
 
 
-def test_each_stands_for_every_exit_and_uniform(translator: Translator) -> None:
-    every = [*(f"fixed:{n}" for n in range(1, BLOCKS + 1)), "uniform"]
-    assert policy_names([EACH_EXIT], translator) == every
-    assert policy_names(["uniform:3", EACH_EXIT], translator) == ["uniform:3", *every]
-    assert policy_names([EACH_EXIT], make_translator("model.exits=last")) == [f"fixed:{BLOCKS}"]
-    assert policy_names([], translator) == [None]
+def flops_by_hand(translations: list[Translation], vocab: int, policy: str) -> int:
+    """Algorithm 2 of appendix B, block by block: who was called before is remembered, and nothing is summed up beforehand."""
+    total = 0
+    for translation in translations:
+        x, called = translation.source_length, set()
+        for t, left in enumerate(translation.exits, 1):
+            for n in range(1, BLOCKS + 1):
+                if n > left:
+                    total += 4 * DIM * DIM
+                    continue
+                total += 12 * DIM * DIM + 4 * FFN_DIM * DIM + 4 * t * DIM + 4 * x * DIM
+                if n not in called:
+                    total += 4 * x * DIM * ENCODER_DIM
+                    called.add(n)
+            total += {
+                "sequence": 2 * vocab * DIM + (2 * BLOCKS * DIM if t == 1 else 0),
+                "multinomial": 2 * vocab * DIM + 2 * BLOCKS * DIM,
+                "geometric": 2 * vocab * DIM + 2 * DIM * left,
+                "confidence": 2 * vocab * DIM * left,
+            }.get(policy, 2 * vocab * DIM)
+    return total
 
 
-def test_the_table_and_json_show_the_same_measurement(translator: Translator) -> None:
-    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy("fixed:2"), beam=1)
-    recipe = Recipe("runs/x", "0123456789ab", "corpus/test", "de-en", "0.0", "2.0", 1)
-    head, row, *notes = evaluation_table(Evaluation(recipe, [figures])).splitlines()
-    stored = json.loads(evaluation_json(Evaluation(recipe, [figures])))["results"][0]
-    assert len(head) == len(row)
-    assert row.split()[:5] == [
-        stored["policy"],
-        *(f"{stored['scores'][name]['value']:.2f}" for name in ("bleu", "tokenized_bleu", "chrf")),
-        f"{stored['average_exit']:.2f}",
-    ]
-    assert [note.split()[0] for note in notes] == ["BLEU", "tokenized", "chrF", "recipe"]
-    assert stored == asdict(figures)
+@pytest.mark.parametrize("text", ["fixed:2", "uniform:3", "sequence", "multinomial", "geometric:0.99,0.9,0.7", "confidence:0.15,0.15,0.12"])
+@pytest.mark.parametrize("beam", [1, 2])
+def test_flops_are_those_of_appendix_b_for_the_exits_that_were_recorded(text: str, beam: int) -> None:
+    name = text.partition(":")[0]
+    trained = [f"exits.halting={name}"] if name in ("sequence", "multinomial", "geometric") else []
+    translator = make_translator(*trained)
+    figures, translations = measure(translator, SOURCES, REFERENCES, translator.policy(text), beam=beam)
+    vocab = translator.target_tokenizer.size
+    by_hand = flops_by_hand(translations, vocab, name)
+    deepest = [Translation(exits=[BLOCKS] * len(each.exits), source_length=each.source_length) for each in translations]
+    assert figures.mflops_per_token == pytest.approx(by_hand / figures.tokens / 1e6, rel=1e-12)
+    assert figures.flops_share == pytest.approx(by_hand / flops_by_hand(deepest, vocab, "fixed"), rel=1e-12)
+    if name in ("uniform", "multinomial", "geometric", "confidence"):
+        assert sum(count > 0 for count in figures.exit_counts) > 1, "exits differ, or this shows little"
 
 
-def test_columns_of_figures_end_together() -> None:
-    assert aligned_table([["policy", "AE"], ["fixed:10", "1"], ["x", "10.00"]]) == ["policy       AE", "fixed:10      1", "x         10.00"]
+def test_full_depth_is_exactly_the_whole(translator: Translator) -> None:
+    figures, translations = measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{BLOCKS}"), beam=2)
+    assert figures.flops_share == 1.0
+    assert figures.mflops_per_token * figures.tokens * 1e6 == pytest.approx(full_depth_flops(translator, translations), rel=1e-12)
+
+
+def test_a_threshold_of_1_pays_for_decisions_on_top_of_full_depth(translator: Translator) -> None:
+    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy("confidence:1"), beam=1)
+    assert figures.average_exit == BLOCKS
+    assert figures.flops_share > 1
+
+
+def test_nothing_translated_costs_nothing(translator: Translator) -> None:
+    figures, _ = measure(translator, [""], [""], translator.policy(None))
+    assert (figures.tokens, figures.mflops_per_token, figures.flops_share, figures.average_exit) == (0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("text", ["fixed:3", "uniform:3"])
+def test_a_greedy_search_without_padding_executes_what_the_formula_says(translator: Translator, text: str) -> None:
+    policy = translator.policy(text)
+    figures, _ = measure(translator, SOURCES, REFERENCES, policy, beam=1, batch_tokens=1)
+    executed = executed_mflops_per_token(translator, SOURCES, policy, beam=1, batch_tokens=1)
+    assert executed == pytest.approx(figures.mflops_per_token, rel=1e-12)
+    assert executed_mflops_per_token(translator, SOURCES, policy, beam=3, batch_tokens=1) > executed, "a beam is counted whole"

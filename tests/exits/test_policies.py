@@ -1,16 +1,19 @@
-"""Policies: the plan of every sentence, and the names that users type."""
+"""Policies: the plan of every sentence, the decisions on the way, and the words that are scored at the end of it."""
 
 import pytest
+import reference
 import torch
+from tiny import BATCH, BLOCKS, DIM, TIME, random_exits, tiny_batch, tiny_pairs
 from torch import Tensor
+from walks import POLICIES, choices, model_for, walk
 
 from anydepth.errors import UsageError
-from anydepth.exits.policies import FixedExit, ForcedExits, Policy, UniformExit, parse_policy
-from anydepth.text.batches import make_source
+from anydepth.exits.halting import MultinomialHalting, SequenceHalting
+from anydepth.exits.parsing import parse_policy
+from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
+from anydepth.text.batches import make_batch, make_source
 
-BLOCKS, DIM = 4, 12
 SENTENCES = [[5, 6, 7, 8, 9, 10], [11, 12], [13, 14, 15, 16]]
-EXITS = range(1, BLOCKS + 1)
 
 
 def plan(policy: Policy, sentences: list[list[int]] = SENTENCES, *, limit: int = 9, padding: int = 0) -> Tensor:
@@ -23,7 +26,8 @@ def test_fixed_plans_its_block_for_every_token_and_keeps_to_it() -> None:
     policy = FixedExit(3, BLOCKS)
     assert plan(policy).tolist() == [[3] * 9] * 3
     planned = torch.full((5,), 3)
-    assert policy.revise(1, torch.zeros(5, DIM), planned).equal(planned)
+    for n in range(BLOCKS + 1):
+        assert policy.decisions().revise(n, torch.zeros(5, DIM), planned).equal(planned)
 
 
 def test_uniform_draws_every_exit_equally_often() -> None:
@@ -64,45 +68,73 @@ def test_forced_exits_below_one_or_missing_are_refused(table: Tensor) -> None:
         ForcedExits(table)
 
 
-@pytest.mark.parametrize(
-    ("text", "policy"),
-    [
-        ("fixed:3", FixedExit(3, BLOCKS)),
-        ("uniform", UniformExit(1, BLOCKS)),
-        ("uniform:7", UniformExit(7, BLOCKS)),
-        ("uniform:seed=7", UniformExit(7, BLOCKS)),
-    ],
-)
-def test_a_policy_is_parsed_from_its_text_and_from_its_own_name(text: str, policy: Policy) -> None:
-    assert parse_policy(text, exits=EXITS, blocks=BLOCKS) == policy
-    assert parse_policy(policy.name, exits=EXITS, blocks=BLOCKS) == policy
-
-
-def test_a_baseline_allows_its_last_exit() -> None:
-    assert parse_policy("fixed:4", exits=[4], blocks=4) == FixedExit(4, 4)
-
-
-@pytest.mark.parametrize(
-    ("text", "exits", "message"),
-    [
-        ("unifrom:3", EXITS, r"there is no policy 'unifrom:3'; did you mean uniform\? known: fixed:N, uniform\[:SEED\]"),
-        ("zzz", EXITS, r"there is no policy 'zzz'; known: fixed:N, uniform\[:SEED\]"),
-        ("", EXITS, r"there is no policy ''; known: fixed:N"),
-        ("fixed:9", EXITS, r"fixed:9: this model has exits 1 to 4"),
-        ("fixed:0", EXITS, r"fixed:0: this model has exits 1 to 4"),
-        ("fixed:-1", EXITS, r"fixed:-1: this model has exits 1 to 4"),
-        ("fixed:2", [4], r"fixed:2: this model has exit 4 only"),
-        ("fixed:two", EXITS, r"fixed:two: a fixed exit is a block number, as in fixed:4"),
-        ("fixed", EXITS, r"fixed: a fixed exit is a block number, as in fixed:4"),
-        ("uniform:x", EXITS, r"uniform:x: the seed is a whole number from 0 on, as in uniform:1"),
-        ("uniform", [4], r"uniform: drawing exits needs one after every block, but this model has exit 4 only; use fixed:4"),
-    ],
-)
-def test_a_policy_that_cannot_be_is_refused(text: str, exits: list[int], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_policy(text, exits=exits, blocks=BLOCKS)
-
-
 def test_a_fixed_exit_outside_the_model_is_refused() -> None:
     with pytest.raises(UsageError, match=r"fixed:5: this model has exits 1 to 4"):
         FixedExit(5, BLOCKS)
+
+
+def test_sequence_plans_the_most_probable_exit_of_each_sentence_for_all_its_tokens() -> None:
+    model, batch = model_for("sequence"), tiny_batch()
+    assert isinstance(model.halting, SequenceHalting)
+    exits, _ = walk(model, batch, SequenceExit(model.halting, BLOCKS))
+    expected = []
+    for row in range(BATCH):
+        memory = reference.encode(model, batch.source[row][batch.source_mask[row]].tolist())
+        probabilities = reference.exit_probabilities(model.halting, [], memory).tolist()
+        expected.append([1 + probabilities.index(max(probabilities))] * TIME)
+    assert exits.tolist() == expected
+    assert len({tuple(row) for row in exits.tolist()}) > 1
+
+
+def test_multinomial_decides_after_block_1_and_keeps_to_it() -> None:
+    found = set()
+    for seed in (1, 2, 3):
+        model, batch = model_for("multinomial", seed=seed), tiny_batch(seed=seed)
+        assert isinstance(model.halting, MultinomialHalting)
+        exits, _ = walk(model, batch, MultinomialExit(model.halting, BLOCKS))
+        for row in range(BATCH):
+            length = int(batch.target_mask[row].sum())
+            left, inputs = exits[row, :length].tolist(), batch.target_inputs[row, :length].tolist()
+            every = choices(model, batch.source[row][batch.source_mask[row]].tolist(), inputs, left)
+            probabilities = [reference.exit_probabilities(model.halting, states, []).tolist() for states in every]
+            assert left == [1 + own.index(max(own)) for own in probabilities]
+            found |= set(left)
+    assert found == set(range(1, BLOCKS + 1))
+
+
+@pytest.mark.parametrize("text", [*POLICIES, "forced"])
+@pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])
+@torch.no_grad()
+def test_words_are_scored_by_the_classifier_of_the_exit_taken(text: str, classifiers: str) -> None:
+    for seed in (1, 2, 3):
+        model, batch = model_for(text, f"model.classifiers={classifiers}", seed=seed), tiny_batch(seed=seed)
+        policy = ForcedExits(random_exits(BATCH, TIME, seed=seed)) if text == "forced" else parse_policy(text, model)
+        exits, logits = walk(model, batch, policy)
+        states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask, exits=exits)
+        hidden, left = states[-1].flatten(0, 1), exits.flatten()
+        torch.testing.assert_close(logits.flatten(0, 1), model.exit_logits(hidden, left), atol=2e-5, rtol=1e-5)
+        own = torch.stack([model.classifier(int(n)) @ h for h, n in zip(hidden, left, strict=True)])
+        torch.testing.assert_close(logits.flatten(0, 1), own, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("text", [policy.split(",")[0] for policy in POLICIES if policy != "fixed:3"] + ["fixed:1"])
+@torch.no_grad()
+def test_a_model_of_one_block_has_one_exit_for_every_policy(text: str) -> None:
+    model, batch = model_for(text, "model.blocks=1"), tiny_batch()
+    policy = parse_policy(text, model)
+    assert policy.blocks == 1
+    exits, logits = walk(model, batch, policy)
+    assert exits.equal(torch.ones(BATCH, TIME, dtype=torch.long))
+    states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask)
+    torch.testing.assert_close(logits, states[0] @ model.classifier(1).t(), atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("text", POLICIES)
+def test_exits_do_not_depend_on_neighbours_or_padding(text: str) -> None:
+    model, batch = model_for(text), tiny_batch()
+    policy = parse_policy(text, model)
+    together, _ = walk(model, batch, policy)
+    for row in range(BATCH):
+        alone = make_batch(tiny_pairs(), [row])
+        exits, _ = walk(model, alone, policy)
+        assert exits.equal(together[[row], : alone.tokens])

@@ -3,15 +3,18 @@
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
-from anydepth.config import DecoderConfig, DecodingConfig, EncoderConfig, ModelConfig
-from anydepth.errors import CorpusError, UsageError
+from anydepth.config import Config, DecoderConfig, DecodingConfig, EncoderConfig, ModelConfig
+from anydepth.errors import CorpusError, RunError, UsageError
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import FixedExit, Policy, UniformExit
+from anydepth.inference.points import OperatingPoint, PointSet, Wish, save_points
 from anydepth.inference.translator import Translation, Translator, word_exits
-from anydepth.model.transformer import Transformer
+from anydepth.model.run import Run
 from anydepth.text.tokenizer import train_tokenizer
 
 BLOCKS, MAX_LENGTH, PATIENCE = 4, 24, 30.0
@@ -31,7 +34,7 @@ def translator() -> Translator:
         decoder=DecoderConfig(dim=12, ffn_dim=32),
         max_length=MAX_LENGTH,
     )
-    model = Transformer(config, source_vocab=source.size, target_vocab=target.size, is_joint=False)
+    model = AdaptiveTransformer(Config(model=config), source_vocab=source.size, target_vocab=target.size, is_joint=False)
     with torch.no_grad():
         for weights in model.classifiers:
             weights *= 3
@@ -68,6 +71,16 @@ def test_a_line_beyond_the_limit_is_cut_and_flagged(translator: Translator) -> N
     cut, whole = translator.translate([long, within])
     assert cut.was_truncated and not whole.was_truncated
     assert (cut.text, cut.exits) == (whole.text, whole.exits)
+    assert cut.source_length == whole.source_length == MAX_LENGTH + 1
+
+
+def test_the_length_of_a_source_counts_the_tokens_that_were_read_and_the_end(translator: Translator) -> None:
+    translations = translator.translate(LINES, beam=1)
+    lengths = [min(len(translator.source_tokenizer.encode(line)), MAX_LENGTH) + 1 if line.strip() else 0 for line in LINES]
+    assert [translation.source_length for translation in translations] == lengths
+    assert len(set(lengths)) > 5
+    (translation,) = translator.translate(LINES[:1], best=2)
+    assert {alternative.source_length for alternative in translation.alternatives} == {lengths[0]}
 
 
 def test_without_a_policy_every_token_leaves_at_the_last_block(translator: Translator) -> None:
@@ -190,3 +203,46 @@ def test_a_policy_may_be_named(translator: Translator) -> None:
 def test_one_text_instead_of_lines_is_refused(translator: Translator) -> None:
     with pytest.raises(UsageError, match=r"takes a list of lines, not one text; write translate\(\[text\]\)"):
         translator.translate("ein haus")
+
+
+def points(*measured: tuple[str, float, float, float], policy: str) -> PointSet:
+    return PointSet(policy, "replay", 9, 1, 2, 1.0, "valid", "12-34", 5, 30.0, tuple(OperatingPoint(*each) for each in measured))
+
+
+@pytest.fixture
+def tuned(translator: Translator, tmp_path: Path) -> Translator:
+    """The translator of a run with points of two policies."""
+    run = Run(tmp_path)
+    run.weights_file.write_bytes(b"weights")
+    save_points(run, points(("confidence:0.5", 27.0, 1.5, 0.5), ("confidence:0.25,0.5,0.75", 28.0, 2.5, 0.75), policy="confidence"))
+    save_points(run, points(("similarity:0.875", 27.5, 2.0, 0.625), policy="similarity"))
+    return Translator(translator.model, translator.source_tokenizer, translator.target_tokenizer, translator.config, run=run)
+
+
+def test_a_wish_becomes_the_policy_of_the_point_that_meets_it_best(tuned: Translator) -> None:
+    assert tuned.tuned_policy(average_exit=2.0).name == "similarity:0.875"
+    assert tuned.tuned_policy(average_exit=2.0, policy="confidence").name == "confidence:0.5"
+    assert tuned.tuned_policy(flops=0.75).name == "confidence:0.25,0.5,0.75"
+    assert tuned.tuned_policy(bleu_drop=2.5).name == "similarity:0.875"
+    assert tuned.tuned_policy(average_exit=3.0, flops=0.5).name == "confidence:0.5"
+
+
+def test_a_tuned_policy_translates_as_its_name_does(tuned: Translator) -> None:
+    by_wish = tuned.translate(LINES, policy=tuned.tuned_policy(flops=0.75), beam=1)
+    assert words_and_exits(by_wish) == words_and_exits(tuned.translate(LINES, policy="confidence:0.25,0.5,0.75", beam=1))
+
+
+def test_a_wish_is_refused_without_a_run_and_by_a_run_that_was_not_tuned(translator: Translator, tuned: Translator) -> None:
+    with pytest.raises(UsageError, match=r"--average-exit 2 needs the operating points of a run; make the translator with Translator.load"):
+        translator.operating_point(Wish(average_exit=2.0))
+    assert tuned.run is not None
+    tuned.run.points_file.unlink()
+    with pytest.raises(RunError, match=r"has no operating points; find some with `anydepth tune"):
+        tuned.tuned_policy(average_exit=2.0)
+
+
+def test_points_of_weights_that_have_changed_since_are_not_used(tuned: Translator) -> None:
+    assert tuned.run is not None
+    tuned.run.weights_file.write_bytes(b"other weights")
+    with pytest.raises(RunError, match=r"were tuned for other weights than it has now; tune again"):
+        tuned.tuned_policy(average_exit=2.0)

@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 from tiny import prepare_tiny, short_training
 
 from anydepth.errors import RunError
-from anydepth.model.checkpoint import model_tensors, save_tensors
+from anydepth.model.checkpoint import save_tensors
 from anydepth.model.run import Run, create_run
 from anydepth.text.prepare import PreparedData
 
@@ -31,16 +30,6 @@ def test_a_run_gives_back_its_settings_tokenizers_and_data(data: PreparedData, t
         "source_lang": "de",
         "target_lang": "en",
     }
-
-
-def test_a_finished_run_loads_the_saved_weights_ready_to_translate(data: PreparedData, tmp_path: Path) -> None:
-    run = create_run(tmp_path / "run", short_training(), data)
-    torch.manual_seed(8)
-    model = run.new_model()
-    save_tensors(run.weights_file, model_tensors(model))
-    loaded = run.load_model()
-    assert not loaded.training
-    assert all(mine.equal(theirs) for mine, theirs in zip(model.parameters(), loaded.parameters(), strict=True))
 
 
 def test_an_existing_folder_is_refused_and_left_as_it_was(data: PreparedData, tmp_path: Path) -> None:
@@ -77,24 +66,7 @@ def test_overwriting_leaves_alone_what_is_not_a_run(data: PreparedData, tmp_path
 
 def test_a_folder_without_settings_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=rf"{re.escape(str(tmp_path))} is not a run directory: it has no config.toml"):
-        Run(tmp_path).load_model()
-
-
-def test_a_run_whose_training_has_not_ended_has_no_weights_and_says_how_to_go_on(data: PreparedData, tmp_path: Path) -> None:
-    run = create_run(tmp_path / "run", short_training(), data)
-    with pytest.raises(RunError, match=r"has no model.safetensors: train it first"):
-        run.load_model()
-    run.state_file.write_bytes(b"")
-    with pytest.raises(RunError, match=r"has no model.safetensors: its training has not ended; go on with `anydepth train --resume`"):
-        run.load_model()
-
-
-def test_damaged_weights_are_named(data: PreparedData, tmp_path: Path) -> None:
-    run = create_run(tmp_path / "run", short_training(), data)
-    save_tensors(run.weights_file, model_tensors(run.new_model()))
-    run.weights_file.write_bytes(run.weights_file.read_bytes()[:-100])
-    with pytest.raises(RunError, match=rf"{re.escape(str(run.weights_file))} is damaged or cut short"):
-        run.load_model()
+        assert Run(tmp_path).config
 
 
 @pytest.mark.parametrize("contents", [None, "", "{", "\xff"])

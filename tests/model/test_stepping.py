@@ -136,14 +136,34 @@ def test_plans_changed_on_the_way_give_the_states_of_the_exits_they_end_in() -> 
 
     def leave_at_whim(n: int, hidden: Tensor, planned: Tensor) -> Tensor:
         seen.append((n, len(hidden)))
-        return torch.where((1000 * hidden[:, 0]).long() % 3 == 0, n, BLOCKS)
+        return torch.where((n > 0) & ((1000 * hidden[:, 0]).long() % 3 == 0), n, BLOCKS)
 
     steps = [model.step(batch.target_inputs[:, t], cache, torch.full((BATCH,), BLOCKS), leave_at_whim) for t in range(TIME)]
     exits = torch.stack([left for _, left in steps], dim=1)
     assert len(exits.unique()) > 2
     torch.testing.assert_close(torch.stack([hidden for hidden, _ in steps], dim=1), forced(model, batch, exits)[-1], atol=2e-6, rtol=1e-5)
-    running = [(n, int((exits[:, t] >= n).sum())) for t in range(TIME) for n in range(1, BLOCKS + 1) if (exits[:, t] >= n).any()]
+    running = [(n, int((exits[:, t] >= n).sum())) for t in range(TIME) for n in range(BLOCKS + 1) if (exits[:, t] >= n).any()]
     assert seen == running
+
+
+@torch.no_grad()
+def test_plans_may_be_made_before_the_first_block_from_the_embedded_inputs() -> None:
+    model, batch, exits = tiny_model(), tiny_batch(), random_exits(BATCH, TIME, seed=6)
+    cache = new_cache(model, batch)
+    embedded = [reference.embed(model.target_embedding, inputs) for inputs in batch.target_inputs.tolist()]
+    for t in range(TIME):
+
+        def plan_first(n: int, hidden: Tensor, planned: Tensor, t: int = t) -> Tensor:
+            if n > 0:
+                return planned
+            torch.testing.assert_close(hidden, torch.stack([vectors[t] for vectors in embedded]))
+            return exits[:, t].clone()
+
+        planned = torch.full((BATCH,), BLOCKS)
+        hidden, left = model.step(batch.target_inputs[:, t], cache, planned, plan_first)
+        assert planned.tolist() == [BLOCKS] * BATCH
+        assert left.equal(exits[:, t])
+        torch.testing.assert_close(hidden, forced(model, batch, exits)[-1, :, t], atol=2e-6, rtol=1e-5)
 
 
 @torch.no_grad()

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from anydepth.config import DecoderConfig, EncoderConfig, ModelConfig
 from anydepth.errors import UsageError
-from anydepth.exits.policies import FixedExit, ForcedExits, Policy, UniformExit
+from anydepth.exits.flops import DecisionCost, no_decision
+from anydepth.exits.policies import Decisions, FixedExit, ForcedExits, KeptPlan, Policy, UniformExit
 from anydepth.model.transformer import Transformer
 from anydepth.search.beam import Hypothesis, SearchSettings, search
 from anydepth.text.batches import make_source
@@ -222,8 +223,22 @@ class LeavesByState:
     name: str = "by state"
     rows: list[int] = field(default_factory=list)
 
+    @property
+    def cost(self) -> DecisionCost:
+        return no_decision
+
     def plan(self, source: Tensor, source_mask: Tensor, memory: Tensor, *, limit: int) -> Tensor:
         return torch.full((len(source), limit), BLOCKS)
+
+    def decisions(self) -> Decisions:
+        return StateDecisions(self.rows)
+
+
+@dataclass
+class StateDecisions(KeptPlan):
+    """The decisions of `LeavesByState` in one time step."""
+
+    rows: list[int]
 
     def revise(self, n: int, hidden: Tensor, planned: Tensor) -> Tensor:
         if n == 1:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from anydepth.model.transformer import Transformer
 from anydepth.text.batches import Batch
 from anydepth.text.tokenizer import PAD
-from anydepth.training.objective import TrainingObjective
+from anydepth.training.objective import ExitRows, TrainingObjective
 
 OMEGAS = {
     "1": [1.0, 1.0, 1.0, 1.0],
@@ -24,6 +24,12 @@ OMEGAS = {
     "1/n": [1.0, 1 / 2, 1 / 3, 1 / 4],
     "[0.5, 4, 2.5, 1]": [0.5, 4.0, 2.5, 1.0],
 }
+
+
+def aligned_rows(objective: TrainingObjective, batch: Batch) -> list[ExitRows]:
+    memory = objective.model.encode(batch.source, batch.source_mask)
+    states = objective.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=objective.between_blocks)
+    return objective.aligned_rows(batch, states)
 
 
 def new_objective(*changes: str, seed: int = 1) -> TrainingObjective:
@@ -55,7 +61,7 @@ def test_the_aligned_loss_is_the_weighted_mean_of_the_exits_own_losses(weighting
         f"training.exit_weights={weighting}" if weighting != "1" else 'training.exit_weights="1"', f"model.classifiers={classifiers}"
     )
     batch = tiny_batch()
-    loss, likelihoods, rows = objective(batch, 0)
+    loss, likelihoods, rows, *_ = objective(batch, 0)
     omegas = OMEGAS[weighting]
     expected = sum(omega * own for omega, own in zip(omegas, separate_losses(objective.model, batch, 0.1), strict=True)) / sum(omegas)
     torch.testing.assert_close(loss, expected)
@@ -66,7 +72,7 @@ def test_the_aligned_loss_is_the_weighted_mean_of_the_exits_own_losses(weighting
 
 def test_a_baseline_has_the_loss_of_its_last_exit_alone() -> None:
     objective, batch = new_objective("model.exits=last"), tiny_batch()
-    loss, likelihoods, _ = objective(batch, 0)
+    loss, likelihoods, *_ = objective(batch, 0)
     (expected,) = separate_losses(objective.model, batch, 0.1)
     torch.testing.assert_close(loss, expected)
     assert len(likelihoods) == 1
@@ -90,7 +96,7 @@ def test_the_mixed_loss_equals_a_recursion_over_positions(monkeypatch: pytest.Mo
     objective = new_objective("training.mode=mixed", f"training.paths={paths}", f"model.classifiers={classifiers}")
     batch = tiny_batch()
     seen = remember_exits(objective.model, monkeypatch)
-    loss, _, rows = objective(batch, 11)
+    loss, _, rows, *_ = objective(batch, 11)
     (exits,) = seen
     assert exits.shape == (paths * BATCH, TIME)
     sentences = [
@@ -173,10 +179,7 @@ def test_gradient_scaling_reaches_every_block_with_the_factors_of_algorithm_1(ra
     factors = {m: {m: gamma[m]} | {n: math.prod(1 / gamma[k] for k in range(n + 1, m)) for n in range(1, m)} for m in range(1, BLOCKS + 1)}
     for m in range(1, BLOCKS + 1):
         found, expected = (
-            gradients(
-                objective.model,
-                objective.decoding_loss([objective.aligned_rows(batch, objective.model.encode(batch.source, batch.source_mask))[m - 1]])[0],
-            )
+            gradients(objective.model, objective.decoding_loss([aligned_rows(objective, batch)[m - 1]]).total)
             for objective in (scaled, plain)
         )
         assert factors[m].get(m - 1, 1.0) == 1.0
@@ -192,7 +195,6 @@ def test_gradient_scaling_leaves_the_loss_and_every_state_as_they_are() -> None:
     plain, scaled = new_objective(), new_objective("training.gradient_ratio=0.7")
     batch = tiny_batch()
     assert all(mine.equal(theirs) for mine, theirs in zip(plain(batch, 0), scaled(batch, 0), strict=True))
-    memory = plain.model.encode(batch.source, batch.source_mask)
-    for mine, theirs in zip(plain.aligned_rows(batch, memory), scaled.aligned_rows(batch, memory), strict=True):
+    for mine, theirs in zip(aligned_rows(plain, batch), aligned_rows(scaled, batch), strict=True):
         assert mine.hidden.equal(theirs.hidden)
         assert mine.hidden.shape == (batch.tokens, DIM)

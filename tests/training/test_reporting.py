@@ -11,7 +11,7 @@ from rich.console import Console
 
 from anydepth.errors import Interrupted
 from anydepth.model.run import Run
-from anydepth.training.reporting import Recent, Reporter, describe_exits, describe_time
+from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
 from anydepth.training.signals import StopRequest
 from anydepth.training.update import UpdateSums
 
@@ -84,6 +84,32 @@ def test_recent_figures_are_means_over_tokens_and_rows_since_the_last_restart() 
     recent.restart()
     recent.add(UpdateSums(tokens=2.0, loss=8.0, likelihoods=[4.0, 2.0], rows=[2.0, 0.0], batch_losses=[8.0]))
     assert (recent.loss, recent.losses) == (4.0, [2.0, 2.0])
+
+
+def with_exits(tokens: float, exit_loss: float, oracle: list[float], halting: list[float]) -> UpdateSums:
+    return UpdateSums(tokens, 8.0, [4.0, 2.0], [tokens, tokens], [8.0], exit_loss, oracle, halting)
+
+
+def test_recent_exit_figures_are_means_and_shares_over_tokens_since_the_last_restart() -> None:
+    recent = Recent()
+    recent.add(with_exits(4.0, 6.0, [3.0, 1.0], [4.0, 0.0]))
+    recent.add(with_exits(6.0, 9.0, [2.0, 4.0], [1.0, 5.0]))
+    assert recent.exit_figures == {"exit_loss": 1.5, "oracle_exits": [0.5, 0.5], "halting_exits": [0.5, 0.5]}
+    recent.restart()
+    recent.add(with_exits(8.0, 2.0, [8.0, 0.0], [2.0, 6.0]))
+    assert recent.exit_figures == {"exit_loss": 0.25, "oracle_exits": [1.0, 0.0], "halting_exits": [0.25, 0.75]}
+
+
+def test_without_a_halting_module_there_is_nothing_to_tell_of_exits() -> None:
+    recent = Recent()
+    recent.add(UpdateSums(tokens=4.0, loss=8.0, likelihoods=[4.0, 2.0], rows=[4.0, 1.0], batch_losses=[8.0]))
+    assert recent.exit_figures == {}
+    assert describe_exit_figures(recent.exit_figures) == ""
+
+
+def test_exit_figures_read_as_people_write_them() -> None:
+    figures = {"exit_loss": 1.23456, "oracle_exits": [0.5, 0.375, 0.125], "halting_exits": [1.0, 0.0, 0.0]}
+    assert describe_exit_figures(figures) == "  exit loss 1.235  oracle 50/38/12%  halting 100/0/0%"
 
 
 def test_a_bar_moves_on_a_terminal_and_brackets_are_no_markup(tmp_path: Path) -> None:

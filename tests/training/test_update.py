@@ -25,6 +25,7 @@ from anydepth.training.state import make_optimizer
 from anydepth.training.update import UpdateSums, accumulate_gradients, batch_seed, clip_and_step, failure
 
 DROPOUT = ("model.dropout=0.2", "model.attention_dropout=0.1")
+HALTING = ("exits.halting=geometric", "exits.oracle=likelihood", "exits.kernel_width=2.0")
 
 
 def gradients(cut: list[list[int]], *changes: str, update: int = 1) -> tuple[dict[str, Tensor], UpdateSums]:
@@ -41,6 +42,28 @@ def test_batches_that_are_accumulated_give_the_gradient_of_one_big_batch() -> No
     assert parts_sums.tokens == whole_sums.tokens == make_batch(tiny_pairs(5), range(5)).tokens
     torch.testing.assert_close((parts_sums.loss, parts_sums.likelihoods), (whole_sums.loss, whole_sums.likelihoods))
     assert parts_sums.rows == whole_sums.rows
+
+
+@pytest.mark.parametrize("kind", ["sequence", "multinomial", "geometric"])
+def test_batches_that_are_accumulated_give_the_exit_figures_and_the_gradient_of_one_big_batch(kind: str) -> None:
+    changes = (f"exits.halting={kind}", "exits.oracle=likelihood", "exits.exit_penalty=0.02")
+    whole, whole_sums = gradients([[0, 1, 2, 3, 4]], *changes)
+    parts, parts_sums = gradients([[0, 3], [1, 2, 4]], *changes)
+    torch.testing.assert_close(parts, whole, atol=1e-6, rtol=1e-4)
+    assert any(name.startswith("model.halting.") and gradient.any() for name, gradient in whole.items())
+    torch.testing.assert_close((parts_sums.loss, parts_sums.exit_loss), (whole_sums.loss, whole_sums.exit_loss))
+    assert (parts_sums.oracle_exits, parts_sums.halting_exits) == (whole_sums.oracle_exits, whole_sums.halting_exits)
+    assert sum(whole_sums.oracle_exits) == sum(whole_sums.halting_exits) == whole_sums.tokens
+    objective = TrainingObjective(tiny_model(*changes), tiny_config(*changes))
+    expected = objective(make_batch(tiny_pairs(5), range(5)), 0)
+    assert whole_sums.exit_loss == pytest.approx(expected.exit_loss.item())
+    assert whole_sums.oracle_exits == expected.oracle_exits.tolist()
+    assert whole_sums.halting_exits == expected.halting_exits.tolist()
+
+
+def test_without_a_halting_module_there_are_no_exit_figures() -> None:
+    _, sums = gradients([[0, 1], [2]])
+    assert (sums.exit_loss, sums.oracle_exits, sums.halting_exits) == (0.0, [], [])
 
 
 def test_the_gradient_is_that_of_the_mean_over_target_tokens() -> None:
@@ -63,9 +86,13 @@ def test_every_seed_update_and_slot_has_a_seed_of_its_own() -> None:
     assert all(0 <= seed < 2**63 for seed in seeds)
 
 
-@pytest.mark.parametrize("mode", ["aligned", "mixed"])
-def test_two_processes_give_the_gradient_of_one_that_accumulates_twice_as_much(tmp_path: Path, mode: str) -> None:
-    config, port = tiny_config(*DROPOUT, f"training.mode={mode}"), free_port()
+@pytest.mark.parametrize(
+    "changes",
+    [("training.mode=aligned",), ("training.mode=mixed",), (*HALTING, "exits.path_weight=0.5")],
+    ids=["aligned", "mixed", "halting and path"],
+)
+def test_two_processes_give_the_gradient_of_one_that_accumulates_twice_as_much(tmp_path: Path, changes: tuple[str, ...]) -> None:
+    config, port = tiny_config(*DROPOUT, *changes), free_port()
     files = [tmp_path / f"{rank}.safetensors" for rank in range(2)]
     processes = [in_own_process(gradients_in_own_process, rank, 2, port, 2, config, file) for rank, file in enumerate(files)]
     expected = {name: parameter.grad for name, parameter in gradients_of_update_7(config, ALONE, 4).named_parameters()}

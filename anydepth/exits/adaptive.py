@@ -1,0 +1,45 @@
+"""The Transformer with its halting module, and its way from and to a run directory."""
+
+from pathlib import Path
+
+from anydepth.config import Config
+from anydepth.errors import RunError
+from anydepth.exits.halting import Halting, make_halting
+from anydepth.model.checkpoint import fill_model, load_tensors, model_tensors
+from anydepth.model.run import Run
+from anydepth.model.transformer import Transformer
+
+HALTING = "halting."  # what the names of its tensors begin with
+
+
+class AdaptiveTransformer(Transformer):
+    """A Transformer and the module that chooses its exits, if it has one; their weights are trained and stored together."""
+
+    def __init__(self, config: Config, *, source_vocab: int, target_vocab: int, is_joint: bool) -> None:
+        super().__init__(config.model, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=is_joint)
+        self.halting: Halting | None = make_halting(config)
+
+
+def new_model(run: Run) -> AdaptiveTransformer:
+    """A model of the run's shape with fresh weights."""
+    source, target = run.tokenizers()
+    return AdaptiveTransformer(run.config, source_vocab=source.size, target_vocab=target.size, is_joint=source is target)
+
+
+def load_model(run: Run) -> AdaptiveTransformer:
+    """The trained model, ready to translate."""
+    config = run.config
+    if not run.weights_file.exists():
+        hint = "its training has not ended; go on with `anydepth train --resume`" if run.state_file.exists() else "train it first"
+        raise RunError(f"{run.folder} has no model.safetensors: {hint} (updates asked for: {config.training.updates})")
+    model = new_model(run)
+    fill_model(model, load_tensors(run.weights_file)[0], run.weights_file)
+    return model.eval()
+
+
+def start_from(model: AdaptiveTransformer, weights: Path) -> None:
+    """Fills all of `model` that the file `weights` has; a halting module that it lacks keeps its fresh weights."""
+    own, loaded = model_tensors(model), load_tensors(weights)[0]
+    kept = {name: tensor for name, tensor in loaded.items() if name in own or not name.startswith(HALTING)}
+    fresh = {name: tensor for name, tensor in own.items() if name.startswith(HALTING) and name not in kept}
+    fill_model(model, kept | fresh, weights)

@@ -1,0 +1,138 @@
+"""From the text of a policy, as in "geometric:0.5", to the policy of a model."""
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from anydepth.errors import UsageError
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.flops import confidence_decision, geometric_decision, shortlist_decision, similarity_decision
+from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
+from anydepth.exits.policies import FixedExit, MultinomialExit, Policy, SequenceExit, UniformExit
+from anydepth.exits.thresholds import Confidence, HaltProbability, Margin, ShortlistConfidence, Similarity, ThresholdExit, check_thresholds
+
+POLICY_FORMS = {
+    "fixed": "fixed:N",
+    "uniform": "uniform[:SEED]",
+    "sequence": "sequence",
+    "multinomial": "multinomial",
+    "geometric": "geometric[:TAU,...]",
+    "confidence": "confidence:TAU,...",
+    "margin": "margin:TAU,...",
+    "similarity": "similarity:TAU,...",
+    "shortlist": "shortlist:K:TAU,...",
+}
+DEFAULT_SEED = 1
+DEFAULT_THRESHOLD = 0.5
+DEFAULT_SHORTLIST = 64
+TRAINED = {"sequence": SequenceHalting, "multinomial": MultinomialHalting, "geometric": GeometricHalting}
+
+
+def parse_policy(text: str, model: AdaptiveTransformer) -> Policy:
+    """The policy that `text` names, as in "fixed:3", "uniform:7", "geometric:0.5" or "confidence:0.9,0.8,0.8,0.7,0.7", for `model`."""
+    name, _, argument = text.strip().partition(":")
+    exits, blocks = model.config.classifier_exits, model.blocks
+    if name not in POLICY_FORMS:
+        near = difflib.get_close_matches(name, POLICY_FORMS, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"there is no policy {text!r}; {hint}known: {', '.join(POLICY_FORMS.values())}")
+    if name == "fixed":
+        return _fixed(text, argument, exits, blocks)
+    if len(exits) < blocks:
+        raise UsageError(f"{text}: choosing exits needs one after every block, but {_exits_of(exits)}; use fixed:{exits[-1]}")
+    if name == "uniform":
+        return UniformExit(_seed(text, argument), blocks)
+    if name in ("sequence", "multinomial") and argument:
+        raise UsageError(f"{text}: {name} takes the most probable exit and has no thresholds; write {name}")
+    if name in TRAINED:
+        return _trained(text, name, argument, model)
+    family, values = threshold_family(name, argument)
+    if not values:
+        raise UsageError(
+            f"{text}: {name} needs thresholds, as in {POLICY_FORMS[name].replace('TAU,...', '0.9')}; `anydepth tune` finds them"
+        )
+    return threshold_policy(family, check_thresholds(text, _numbers(text, values), blocks), model)
+
+
+def threshold_family(name: str, argument: str) -> tuple[str, str]:
+    """The family and the thresholds in the text of a policy: ("shortlist:64", "0.9") for "shortlist" and "64:0.9"."""
+    if name != "shortlist":
+        return name, argument
+    size, colon, values = argument.partition(":")
+    if not colon and re.fullmatch(r"[0-9]+", size):
+        size, values = size, ""
+    if not re.fullmatch(r"[1-9][0-9]*", size or str(DEFAULT_SHORTLIST)):
+        raise UsageError(
+            f"shortlist:{argument}: the shortlist is a number of words, then come thresholds, as in shortlist:{DEFAULT_SHORTLIST}:0.9"
+        )
+    return f"shortlist:{size or DEFAULT_SHORTLIST}", values
+
+
+def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTransformer) -> ThresholdExit:
+    """The policy of `family`, such as "confidence" or "shortlist:64", with one threshold for each block but the last."""
+    name, _, size = family.partition(":")
+    halting, taus = model.halting, tuple(thresholds)
+    match name:
+        case "geometric":
+            require_halting(family, "geometric", model)
+            assert isinstance(halting, GeometricHalting)
+            return ThresholdExit(family, taus, lambda: HaltProbability(halting), geometric_decision)
+        case "confidence":
+            return ThresholdExit(family, taus, lambda: Confidence(model), confidence_decision)
+        case "margin":
+            return ThresholdExit(family, taus, lambda: Margin(model), confidence_decision)
+        case "similarity":
+            return ThresholdExit(family, taus, Similarity, similarity_decision)
+        case "shortlist":
+            return ThresholdExit(family, taus, lambda: ShortlistConfidence(model, int(size)), shortlist_decision(int(size)))
+    raise UsageError(f"{family} has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist:K")
+
+
+def require_halting(text: str, kind: str, model: AdaptiveTransformer) -> None:
+    """Refuses a policy whose halting module the run was not trained with."""
+    if not isinstance(model.halting, TRAINED[kind]):
+        has = next((name for name, module in TRAINED.items() if isinstance(model.halting, module)), None)
+        own = f"it has that of {has}" if has else "it has none"
+        raise UsageError(
+            f"{text}: this run was not trained with the {kind} halting module ({own}); "
+            f"train one with `anydepth train --from RUN --to NEW --set exits.halting={kind}`"
+        )
+
+
+def _trained(text: str, name: str, argument: str, model: AdaptiveTransformer) -> Policy:
+    require_halting(text, name, model)
+    if isinstance(model.halting, SequenceHalting):
+        return SequenceExit(model.halting, model.blocks)
+    if isinstance(model.halting, MultinomialHalting):
+        return MultinomialExit(model.halting, model.blocks)
+    values = _numbers(text, argument) if argument else [DEFAULT_THRESHOLD]
+    return threshold_policy(name, check_thresholds(text, values, model.blocks), model)
+
+
+def _numbers(text: str, values: str) -> list[float]:
+    try:
+        return [float(value) for value in values.split(",")]
+    except ValueError:
+        raise UsageError(f"{text}: thresholds are numbers from 0 to 1 with commas between, as in 0.9,0.8") from None
+
+
+def _fixed(text: str, argument: str, exits: Sequence[int], blocks: int) -> FixedExit:
+    if not re.fullmatch(r"-?[0-9]+", argument):
+        raise UsageError(f"{text}: a fixed exit is a block number, as in fixed:{exits[-1]}")
+    if int(argument) not in exits:
+        raise UsageError(f"{text}: {_exits_of(exits)}")
+    return FixedExit(int(argument), blocks)
+
+
+def _seed(text: str, argument: str) -> int:
+    """The seed in "7" or "seed=7" (the form that recipes print)."""
+    digits = argument.removeprefix("seed=")
+    if argument and not re.fullmatch(r"[0-9]+", digits):
+        raise UsageError(f"{text}: the seed is a whole number from 0 on, as in uniform:{DEFAULT_SEED}")
+    return int(digits) if argument else DEFAULT_SEED
+
+
+def _exits_of(exits: Sequence[int]) -> str:
+    if len(exits) == 1:
+        return f"this model has exit {exits[0]} only"
+    return f"this model has exits {exits[0]} to {exits[-1]}"

@@ -1,0 +1,234 @@
+"""Policies that stop at the first block whose signal exceeds its threshold (section 3.2, and three signals beyond the paper)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from anydepth.errors import UsageError
+from anydepth.exits.flops import DecisionCost
+from anydepth.exits.halting import GeometricHalting
+from anydepth.exits.policies import Decisions, FullPlan
+from anydepth.model.transformer import Transformer
+
+
+@runtime_checkable
+class Signal(Protocol):
+    """What is compared with the thresholds in one time step: a number from 0 to 1 for each running row after each block."""
+
+    def start(self, inputs: Float[Tensor, "row dim"]) -> None:
+        """Looks at the embedded inputs of all rows, before the first block."""
+
+    def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
+        """The signal of the running rows, whose states after block n are `hidden`."""
+
+    def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
+        """Hears which of the running rows leave now; the others go on to the next block."""
+
+    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """The scores of all words, without computing again what the signal was computed from."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdExit(FullPlan):
+    """Each token leaves at the first n < N whose signal exceeds tau_n, else at N (section 3.2).
+
+    `family` is the policy without its thresholds, such as "confidence". Every signal is above 0, if not in floating point, so a
+    threshold of 0 always stops; none is above 1, so a threshold of 1 never does.
+    """
+
+    family: str
+    thresholds: tuple[float, ...]
+    new_signal: Callable[[], Signal]
+    cost: DecisionCost
+    blocks: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        for threshold in self.thresholds:
+            if not 0 <= threshold <= 1:
+                raise UsageError(f"{self.family}: the threshold {threshold} is not between 0 (always stop) and 1 (never stop)")
+        object.__setattr__(self, "blocks", len(self.thresholds) + 1)
+
+    @property
+    def name(self) -> str:
+        """The policy in the words of a recipe; one number where all thresholds are the same."""
+        return f"{self.family}:{describe_thresholds(self.thresholds)}"
+
+    def decisions(self) -> Decisions:
+        """The comparisons of one time step."""
+        return ThresholdDecisions(self.thresholds, self.new_signal())
+
+
+def describe_thresholds(thresholds: Sequence[float]) -> str:
+    """The thresholds with commas between, or the one number that they all are; every digit that it takes to read them back."""
+    distinct = [repr(float(threshold)).removesuffix(".0") for threshold in thresholds]
+    return ",".join(distinct if len(set(distinct)) > 1 else distinct[:1] or ["1"])
+
+
+@dataclass
+class ThresholdDecisions:
+    """The comparisons of one time step: stop after block n if signal > tau_n (section 3.2)."""
+
+    thresholds: tuple[float, ...]
+    signal: Signal
+
+    def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
+        """n for the rows that stop now, for the others their plan."""
+        if n == 0:
+            self.signal.start(hidden)
+            return planned
+        if n > len(self.thresholds):
+            return planned
+        threshold = self.thresholds[n - 1]
+        signal = self.signal.after(n, hidden)
+        is_leaving = signal > threshold if threshold > 0 else torch.ones_like(signal, dtype=torch.bool)
+        self.signal.leave(is_leaving)
+        return torch.where(is_leaving, n, planned)
+
+    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """The scores of all words, from the signal where it has them."""
+        return self.signal.word_logits(model, hidden, exits)
+
+
+class OwnWords:
+    """The part of a signal that has nothing to do with words."""
+
+    def start(self, inputs: Float[Tensor, "row dim"]) -> None:
+        """Nothing to keep."""
+
+    def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
+        """Nothing to keep."""
+
+    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """The classifiers' scores."""
+        return model.exit_logits(hidden, exits)
+
+
+@dataclass
+class HaltProbability(OwnWords):
+    """chi_t^n, the halting module's probability of stopping (Eq. 12)."""
+
+    halting: GeometricHalting
+
+    def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
+        """sigmoid(w_h h_t^n + b_h)."""
+        return self.halting.halt_logits(hidden).sigmoid()
+
+
+@dataclass
+class Similarity(OwnWords):
+    """How little block n changed the state: (1 + cos(h_t^n, h_t^{n-1})) / 2. Beyond the paper."""
+
+    below: Tensor = field(init=False)
+    new: Tensor = field(init=False)
+
+    def start(self, inputs: Float[Tensor, "row dim"]) -> None:
+        """h_t^0, the embedded inputs."""
+        self.below = inputs
+
+    def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
+        """The cosine with the state below, on a scale from 0 to 1."""
+        self.new = hidden
+        return ((1 + F.cosine_similarity(hidden, self.below, dim=-1)) / 2).clamp(0, 1)
+
+    def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
+        """Keeps the states of those that go on."""
+        self.below = self.new[~is_leaving]
+
+
+class WordLogits:
+    """The part of a signal that is computed from the scores of all words: those of rows that leave are kept, not computed twice."""
+
+    logits: Tensor  # of the running rows, by the last `after`
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+
+    def start(self, inputs: Float[Tensor, "row dim"]) -> None:
+        """All rows run."""
+        self.count = len(inputs)
+        self.running = torch.arange(self.count, device=inputs.device)
+        self.parts: list[tuple[Tensor, Tensor]] = []  # rows that left, and their logits
+
+    def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
+        """Keeps the scores of the rows that leave."""
+        if bool(is_leaving.any()):
+            self.parts.append((self.running[is_leaving], self.logits[is_leaving]))
+            self.running = self.running[~is_leaving]
+
+    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """The kept scores; those of rows that no signal stopped are computed now."""
+        if len(self.running):
+            self.parts.append((self.running, model.exit_logits(hidden[self.running], exits[self.running])))
+        rows, logits = (torch.cat(parts) for parts in zip(*self.parts, strict=True))
+        return logits.index_select(0, rows.argsort())
+
+
+class Confidence(WordLogits):
+    """max_y p(y | h_t^n), the probability of the best word (section 3.2, confidence thresholding)."""
+
+    def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
+        """The probability of the best word."""
+        self.logits = F.linear(hidden, self.model.classifier(n))
+        return best_probability(self.logits)
+
+
+class Margin(WordLogits):
+    """The difference between the probabilities of the two best words. Beyond the paper."""
+
+    def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
+        """p(best) - p(second best)."""
+        self.logits = F.linear(hidden, self.model.classifier(n))
+        two = (self.logits.topk(2, dim=-1).values - self.logits.logsumexp(dim=-1, keepdim=True)).exp()
+        return (two[:, 0] - two[:, 1]).clamp(0, 1)
+
+
+class ShortlistConfidence(WordLogits):
+    """Confidence among the K words that exit 1 likes best, so that a later decision costs K d instead of V d. Beyond the paper.
+
+    Exit 1 sees the full vocabulary, as does the final choice of a word.
+    """
+
+    def __init__(self, model: Transformer, words: int) -> None:
+        super().__init__(model)
+        self.size = words
+
+    def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
+        """The probability of the best word of the row's shortlist, among those of the shortlist."""
+        if n == 1:
+            self.logits = F.linear(hidden, self.model.classifier(1))
+            self.words = self.logits.topk(min(self.size, self.logits.shape[1]), dim=-1).indices  # (row, K)
+            self.is_first = True
+            return best_probability(self.logits)
+        self.is_first = False
+        chosen = self.model.classifier(n)[self.words]  # (row, K, dim)
+        return best_probability(torch.bmm(chosen, hidden.unsqueeze(-1)).squeeze(-1))
+
+    def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
+        """Keeps the full scores of rows that leave at exit 1; of the others the shortlists."""
+        if self.is_first:
+            super().leave(is_leaving)
+        self.words = self.words[~is_leaving]
+
+
+def best_probability(logits: Float[Tensor, "row word"]) -> Float[Tensor, " row"]:
+    """max softmax(logits), not above 1 even by rounding."""
+    return (logits.amax(dim=-1) - logits.logsumexp(dim=-1)).exp().clamp(max=1.0)
+
+
+def check_thresholds(text: str, values: Sequence[float], blocks: int) -> tuple[float, ...]:
+    """One threshold for each block but the last; a single value stands for all of them."""
+    for value in values:
+        if not (math.isfinite(value) and 0 <= value <= 1):
+            raise UsageError(f"{text}: the threshold {value} is not between 0 (always stop) and 1 (never stop)")
+    if len(values) not in (1, blocks - 1):
+        raise UsageError(
+            f"{text}: {len(values)} thresholds for a model of {blocks} blocks; "
+            f"give 1 for all blocks, or {blocks - 1}, one for each but the last"
+        )
+    return tuple(values) * (blocks - 1) if len(values) == 1 else tuple(values)

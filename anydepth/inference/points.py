@@ -1,0 +1,143 @@
+"""Operating points: tuned thresholds with what they cost and what they are worth, and the wishes that choose one."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from anydepth.atomic import write_text
+from anydepth.errors import RunError, UsageError
+from anydepth.model.run import Run
+from anydepth.text.prepare import file_hash
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A policy with its thresholds, and what decoding the validation set with it gave: BLEU, AE, and FLOPs as a share of full depth."""
+
+    policy: str
+    bleu: float
+    average_exit: float
+    flops_share: float
+
+    def describe(self) -> str:
+        """The point in one line."""
+        return f"{self.policy} (BLEU {self.bleu:.2f}, AE {self.average_exit:.2f}, {100 * self.flops_share:.0f}% of the FLOPs)"
+
+
+@dataclass(frozen=True)
+class PointSet:
+    """The points that one tuning found, with its recipe; `policy` is the family, such as "geometric" or "shortlist:64"."""
+
+    policy: str
+    method: str
+    candidates: int
+    seed: int
+    beam: int
+    length_penalty: float
+    valid: str
+    valid_fingerprint: str
+    sentences: int
+    full_depth_bleu: float
+    points: tuple[OperatingPoint, ...]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user wants instead of thresholds: an average exit, a share of the FLOPs, or a loss of BLEU, none of them exceeded."""
+
+    average_exit: float | None = None
+    flops: float | None = None
+    bleu_drop: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.average_exit is not None and not self.average_exit >= 1:
+            raise UsageError(f"--average-exit {self.average_exit:g}: no token leaves before block 1; ask for 1 or more")
+        if self.flops is not None and not 0 < self.flops <= 1:
+            raise UsageError(f"--flops {self.flops:g} is a share of the FLOPs of full depth; ask for one between 0 and 1, as in 0.4")
+        if self.bleu_drop is not None and not self.bleu_drop >= 0:
+            raise UsageError(f"--bleu-drop {self.bleu_drop:g} must not be negative; 0 asks for the BLEU of full depth")
+
+    @property
+    def is_made(self) -> bool:
+        """Whether anything was wished for."""
+        return not (self.average_exit is None and self.flops is None and self.bleu_drop is None)
+
+    def describe(self) -> str:
+        """The wish in the words of the command line."""
+        parts = [("--average-exit", self.average_exit), ("--flops", self.flops), ("--bleu-drop", self.bleu_drop)]
+        return " ".join(f"{name} {value:g}" for name, value in parts if value is not None)
+
+    def excess(self, point: OperatingPoint, full_depth_bleu: float) -> float:
+        """By how much `point` misses the wish, relative to it; 0 if it meets it."""
+        misses = [0.0]
+        if self.average_exit is not None:
+            misses.append(point.average_exit / self.average_exit - 1)
+        if self.flops is not None:
+            misses.append(point.flops_share / self.flops - 1)
+        if self.bleu_drop is not None:
+            misses.append(full_depth_bleu - self.bleu_drop - point.bleu)
+        return max(misses)
+
+
+def weights_fingerprint(run: Run) -> str:
+    """What tells the weights of a run from all others."""
+    return file_hash(run.weights_file)
+
+
+def save_points(run: Run, found: PointSet) -> None:
+    """Stores `found` with the run in place of earlier points of the same policy; points of other weights are dropped."""
+    kept = [each for each in kept_points(run) if each.policy != found.policy]
+    values = {"weights": weights_fingerprint(run), "sets": [asdict(each) for each in [*kept, found]]}
+    write_text(run.points_file, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def kept_points(run: Run) -> list[PointSet]:
+    """The point sets of the run that are those of its present weights, if any."""
+    weights, sets = _read(run.points_file) if run.points_file.exists() else ("", [])
+    return sets if weights == weights_fingerprint(run) else []
+
+
+def load_points(run: Run) -> list[PointSet]:
+    """The point sets of the run; there must be some, and they must be those of its present weights."""
+    if not run.points_file.exists():
+        raise RunError(f"{run.folder} has no operating points; find some with `anydepth tune {run.folder} --valid PREFIX`")
+    weights, sets = _read(run.points_file)
+    if weights != weights_fingerprint(run):
+        raise RunError(
+            f"the operating points of {run.folder} were tuned for other weights than it has now; "
+            f"tune again with `anydepth tune {run.folder} --valid PREFIX`"
+        )
+    return sets
+
+
+def choose_point(sets: Sequence[PointSet], wish: Wish, *, policy: str | None = None) -> OperatingPoint:
+    """The point that meets `wish` best, of `policy` alone where one is named.
+
+    With a limit of cost that is the highest BLEU, with a limit of loss alone the lowest FLOPs. A wish that no point meets is refused,
+    and the nearest point named.
+    """
+    named = [each for each in sets if policy is None or policy in (each.policy, each.policy.partition(":")[0])]
+    places = [(wish.excess(point, each.full_depth_bleu), point) for each in named for point in each.points]
+    if not places:
+        raise UsageError(
+            f"there are no operating points of {policy}, only of {', '.join(each.policy for each in sets)}; "
+            "`anydepth tune RUN --valid PREFIX --policy POLICY` finds those of other policies that have thresholds"
+        )
+    fitting = [point for excess, point in places if excess <= 0]
+    if not fitting:
+        nearest = min(places, key=lambda place: place[0])[1]
+        raise UsageError(f"no operating point meets {wish.describe()}; the nearest is {nearest.describe()}")
+    if wish.average_exit is None and wish.flops is None:
+        return min(fitting, key=lambda point: (point.flops_share, -point.bleu))
+    return max(fitting, key=lambda point: (point.bleu, -point.flops_share))
+
+
+def _read(path: Path) -> tuple[str, list[PointSet]]:
+    """The fingerprint of the weights and the point sets in a file that `save_points` wrote."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        sets = [each | {"points": tuple(OperatingPoint(**point) for point in each["points"])} for each in values["sets"]]
+        return str(values["weights"]), [PointSet(**each) for each in sets]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} cannot be read as operating points ({error}); remove it and tune again") from error

@@ -1,0 +1,47 @@
+"""What the verbs of the command line share: their options, how they talk, and how a wish becomes a policy."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from anydepth.exits.policies import Policy
+    from anydepth.inference.points import Wish
+    from anydepth.inference.translator import Translator
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that `anydepth train` made.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as in model.blocks=3.")]
+Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses to keep; 1 is greedy. Default: the run's decoding.beam.")]
+LengthPenalty = Annotated[float | None, typer.Option(min=0.0, max=10.0, help="Exponent of the length by which scores are divided.")]
+AverageExit = Annotated[float | None, typer.Option(metavar="AE", help="Wish: the best tuned point of at most this average exit.")]
+Flops = Annotated[
+    float | None, typer.Option(metavar="SHARE", help="Wish: the best tuned point of at most this share of full depth's FLOPs.")
+]
+BleuDrop = Annotated[float | None, typer.Option(metavar="BLEU", help="Wish: the cheapest tuned point at most this far below full depth.")]
+PolicyHelp = (
+    "fixed:N, uniform[:SEED], sequence, multinomial, geometric[:TAU,...], {confidence,margin,similarity}:TAU,... or shortlist:K:TAU,..."
+)
+PolicyName = Annotated[str | None, typer.Option(help=f"{PolicyHelp}. Default: full depth.")]
+BatchTokens = Annotated[int | None, typer.Option(min=1, help="Source tokens times beam that are searched together.")]
+
+
+def examples(*commands: str) -> str:
+    """The last lines of a help text; the control character keeps the commands from being wrapped."""
+    return "\n".join(["\b", f"Example{'s' * (len(commands) > 1)}:", *(f"  {command}" for command in commands)])
+
+
+def say(text: str) -> None:
+    """A line for people; of several workers those that have nothing to say are silent."""
+    if text.removeprefix("error: "):
+        print(text, file=sys.stderr, flush=True)
+
+
+def wished_policy(translator: "Translator", policy: str | None, wish: "Wish") -> "Policy":
+    """The policy by name, or the operating point that a wish asks for, which is told."""
+    if not wish.is_made:
+        return translator.policy(policy)
+    point = translator.operating_point(wish, policy=policy)
+    say(f"{wish.describe()}: {point.describe()}, measured on the text that it was tuned on")
+    return translator.policy(point.policy)

@@ -1,0 +1,110 @@
+"""tune: points for every budget, stored with the run and shown; text that thresholds must not be tuned on is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from cli.commands import anydepth, assert_refused, contents, done
+from cli.conftest import HELD_OUT, TUNING, Tuned
+
+SMALL = ["--candidates", 2, "--method", "decode", "--beam", 1]
+
+
+@pytest.fixture
+def own_exits_run(exits_run: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(exits_run, tmp_path / "own-exits-run")
+
+
+def test_the_table_shows_every_stored_point_and_the_recipe(tuned: Tuned, held_out: Path) -> None:
+    head, *rows, full, recipe = tuned.outcome.out.splitlines()
+    assert [part.strip() for part in head.split("  ") if part.strip()] == ["policy", "BLEU", "AE", "% of full depth"]
+    assert [row.split() for row in rows] == [
+        [point.policy, f"{point.bleu:.2f}", f"{point.average_exit:.2f}", f"{100 * point.flops_share:.1f}"] for point in tuned.points
+    ]
+    assert len(rows) > 2
+    assert full.startswith("full depth  BLEU ")
+    for part in ("replay of 30 candidates, seed 1", f"valid {held_out} ({HELD_OUT} sentences)", "beam 1", "length penalty 1"):
+        assert part in recipe
+
+
+def test_talk_goes_to_standard_error(tuned: Tuned) -> None:
+    first, second, *_ = tuned.outcome.err.splitlines()
+    assert first == f"tuning geometric on {HELD_OUT} sentences by replay of 30 candidates"
+    assert second.startswith("full depth: BLEU ")
+
+
+def test_json_is_the_set_that_is_stored_and_other_sets_stay(own_tuned_run: Path, held_out: Path) -> None:
+    shown = json.loads(done("tune", own_tuned_run, "--valid", held_out, "--policy", "confidence", *SMALL, "--json").out)
+    stored = json.loads((own_tuned_run / "operating_points.json").read_text(encoding="utf-8"))["sets"]
+    assert shown == stored[1]
+    assert [each["policy"] for each in stored] == ["geometric", "confidence"]
+    assert (shown["method"], shown["candidates"], shown["sentences"]) == ("decode", 2, HELD_OUT)
+
+
+def test_a_run_without_a_halting_module_is_tuned_by_confidence(own_run: Path, held_out: Path) -> None:
+    shown = json.loads(done("tune", own_run, "--valid", held_out, *SMALL, "--json").out)
+    assert shown["policy"] == "confidence"
+    assert all(point["policy"].startswith("confidence:") for point in shown["points"])
+
+
+def test_tuning_adds_two_files_to_the_run_and_changes_none(exits_run: Path, tuned: Tuned) -> None:
+    before, after = contents(exits_run), contents(tuned.run)
+    assert after.keys() - before.keys() == {"operating_points.json", "tuning.jsonl"}
+    assert {name: after[name] for name in before} == before
+
+
+def test_tuning_again_gives_the_same_table(own_tuned_run: Path, tuned: Tuned, held_out: Path) -> None:
+    before = contents(own_tuned_run)
+    again = done("tune", own_tuned_run, "--valid", held_out, *TUNING)
+    assert again.out == tuned.outcome.out
+    assert contents(own_tuned_run) == before
+
+
+def test_text_that_was_trained_on_is_refused_and_nothing_is_written(own_exits_run: Path, text: Path) -> None:
+    before = contents(own_exits_run)
+    outcome = anydepth("tune", own_exits_run, "--valid", text / "train", *SMALL)
+    assert_refused(outcome, f"60 of the 60 pairs of {text / 'train'} are in the training text (the first is line 1)", "held-out text")
+    assert contents(own_exits_run) == before
+
+
+@pytest.mark.parametrize("lines", ["", "\n \n"], ids=["no lines", "blank lines"])
+def test_text_without_sentences_is_refused_and_nothing_is_written(own_exits_run: Path, tmp_path: Path, lines: str) -> None:
+    for language in ("de", "en"):
+        (tmp_path / f"none.{language}").write_text(lines, encoding="utf-8")
+    before = contents(own_exits_run)
+    assert_refused(anydepth("tune", own_exits_run, "--valid", tmp_path / "none"), str(tmp_path / "none.de"))
+    assert contents(own_exits_run) == before
+
+
+def test_a_run_whose_training_text_is_gone_is_tuned_with_a_warning(own_exits_run: Path, held_out: Path, tmp_path: Path) -> None:
+    note = json.loads((own_exits_run / "data.json").read_text(encoding="utf-8"))
+    (own_exits_run / "data.json").write_text(json.dumps(note | {"folder": str(tmp_path / "gone")}), encoding="utf-8")
+    warning, *_ = done("tune", own_exits_run, "--valid", held_out, *SMALL).err.splitlines()
+    assert warning.startswith(f"warning: the training text is no longer at {tmp_path / 'gone'}, so whether {held_out} is part of it")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--method", "guess"], ["--method guess is unknown; use replay or decode"]),
+        (["--policy", "fixed:2"], ["fixed has no thresholds; those that have: geometric, confidence"]),
+        (["--policy", "multinomial"], ["multinomial takes the most probable exit", "exits.exit_penalty"]),
+        (["--policy", "geometric:0.5"], ["tuning finds the thresholds", "as in geometric"]),
+        (["--valid", "nowhere"], ["there is neither nowhere.de nor nowhere.de.gz"]),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(exits_run: Path, held_out: Path, options: list[str], words: list[str]) -> None:
+    assert_refused(anydepth("tune", exits_run, "--valid", held_out, *options), *words)
+
+
+def test_a_policy_that_the_run_was_not_trained_for_cannot_be_tuned(run: Path, held_out: Path) -> None:
+    outcome = anydepth("tune", run, "--valid", held_out, "--policy", "geometric")
+    assert_refused(outcome, "was not trained with the geometric halting module (it has none)", "--set exits.halting=geometric")
+
+
+def test_damaged_points_are_named_before_any_work(own_tuned_run: Path, held_out: Path) -> None:
+    (own_tuned_run / "operating_points.json").write_text("{", encoding="utf-8")
+    outcome = anydepth("tune", own_tuned_run, "--valid", held_out, *SMALL)
+    assert_refused(outcome, str(own_tuned_run / "operating_points.json"), "remove it and tune again")
+    assert outcome.err.count("\n") == 1

@@ -1,0 +1,104 @@
+"""Budgets instead of thresholds: translate and evaluate take the stored point that meets a wish, and say which."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from cli.commands import anydepth, assert_refused, done
+from cli.conftest import Tuned
+
+LINES = "der hund läuft und die katze\nkatze schläft gern\n\nhund\n".encode()
+
+
+def wished(tuned: Tuned, wish: str) -> tuple[list[object], str]:
+    """The options of a wish that some points meet and some do not, and the policy that a loop over the points finds."""
+    full = json.loads((tuned.run / "operating_points.json").read_text(encoding="utf-8"))["sets"][0]["full_depth_bleu"]
+    middle = sorted(tuned.points, key=lambda point: point.average_exit)[1]
+    limits = {"--average-exit": middle.average_exit, "--flops": min(middle.flops_share, 1.0), "--bleu-drop": max(full - middle.bleu, 0)}
+    limit = round(limits[wish] + 0.001, 3)
+    if wish == "--bleu-drop":
+        fitting = [point for point in tuned.points if point.bleu >= full - limit]
+        return [wish, limit], min(fitting, key=lambda point: (point.flops_share, -point.bleu)).policy
+    cost = {"--average-exit": "average_exit", "--flops": "flops_share"}[wish]
+    fitting = [point for point in tuned.points if getattr(point, cost) <= limit]
+    assert 0 < len(fitting) < len(tuned.points)
+    return [wish, limit], max(fitting, key=lambda point: (point.bleu, -point.flops_share)).policy
+
+
+@pytest.mark.parametrize("wish", ["--average-exit", "--flops", "--bleu-drop"])
+def test_a_wish_translates_with_the_stored_point_and_says_so(tuned: Tuned, wish: str) -> None:
+    options, policy = wished(tuned, wish)
+    outcome = done("translate", tuned.run, *options, stdin=LINES)
+    assert outcome.out == done("translate", tuned.run, "--policy", policy, stdin=LINES).out
+    (point,) = (point for point in tuned.points if point.policy == policy)
+    assert outcome.err == f"{wish} {options[1]:g}: {point.describe()}, measured on the text that it was tuned on\n"
+
+
+@pytest.mark.parametrize("wish", ["--average-exit", "--flops", "--bleu-drop"])
+def test_a_wish_is_measured_with_the_stored_point(tuned: Tuned, held_out: Path, wish: str) -> None:
+    options, policy = wished(tuned, wish)
+    (row,) = json.loads(done("evaluate", tuned.run, "--test", held_out, *options, "--beam", 1, "--json").out)["results"]
+    (point,) = (point for point in tuned.points if point.policy == policy)
+    assert row["policy"] == policy
+    assert (row["scores"]["bleu"]["value"], row["average_exit"], row["flops_share"]) == (point.bleu, point.average_exit, point.flops_share)
+
+
+def test_a_wish_beside_policies_is_one_more_row_or_stands_for_its_family(tuned: Tuned, text: Path) -> None:
+    wish, policy = wished(tuned, "--average-exit")
+
+    def measured(*policies: object) -> list[str]:
+        rows = json.loads(done("evaluate", tuned.run, "--test", text / "test", *policies, *wish, "--beam", 1, "--json").out)["results"]
+        return [row["policy"] for row in rows]
+
+    assert measured("--policy", "fixed:1") == ["fixed:1", policy]
+    assert measured("--policy", "geometric", "--policy", "fixed:1") == [policy, "fixed:1"]
+    assert measured("--each-exit") == ["fixed:1", "fixed:2", "fixed:3", "uniform:seed=1", policy]
+
+
+def test_wishes_combine(tuned: Tuned) -> None:
+    deepest = max(tuned.points, key=lambda point: point.average_exit)
+    outcome = done("translate", tuned.run, "--average-exit", 3, "--bleu-drop", 100, "--flops", 1, stdin=LINES)
+    affordable = [point for point in tuned.points if point.flops_share <= 1]
+    best = max(affordable, key=lambda point: (point.bleu, -point.flops_share))
+    assert outcome.err.startswith(f"--average-exit 3 --flops 1 --bleu-drop 100: {best.policy} (BLEU ")
+    assert deepest.average_exit <= 3
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (["--average-exit", "0.5"], ["--average-exit 0.5: no token leaves before block 1"]),
+        (["--flops", "40"], ["--flops 40 is a share", "as in 0.4"]),
+        (["--bleu-drop", "-1"], ["--bleu-drop -1 must not be negative"]),
+        (["--flops", "0.01"], ["no operating point meets --flops 0.01; the nearest is geometric:"]),
+        (["--average-exit", "2", "--policy", "confidence"], ["there are no operating points of confidence, only of geometric", "tune"]),
+        (["--average-exit", "2", "--policy", "fixed:1"], ["there are no operating points of fixed:1, only of geometric"]),
+        (["--average-exit", "2", "--policy", "geometric:0.5"], ["there are no operating points of geometric:0.5, only of geometric"]),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_refused(tuned: Tuned, wish: list[str], words: list[str]) -> None:
+    outcome = anydepth("translate", tuned.run, *wish, stdin=LINES)
+    assert_refused(outcome, *words)
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_run_that_was_not_tuned_says_how_to_tune_it(exits_run: Path, text: Path) -> None:
+    for verb, rest in (("translate", []), ("evaluate", ["--test", text / "test"])):
+        outcome = anydepth(verb, exits_run, *rest, "--average-exit", 2, stdin=LINES)
+        assert_refused(outcome, f"{exits_run} has no operating points; find some with `anydepth tune {exits_run} --valid PREFIX`")
+
+
+def test_points_of_other_weights_are_not_used(own_tuned_run: Path) -> None:
+    earlier = min((own_tuned_run / "checkpoints").iterdir())
+    shutil.copy(earlier, own_tuned_run / "model.safetensors")
+    done("translate", own_tuned_run, stdin=LINES)
+    outcome = anydepth("translate", own_tuned_run, "--average-exit", 3, stdin=LINES)
+    assert_refused(outcome, "were tuned for other weights than it has now", f"tune again with `anydepth tune {own_tuned_run}")
+
+
+def test_damaged_points_are_named(own_tuned_run: Path) -> None:
+    points = own_tuned_run / "operating_points.json"
+    points.write_bytes(points.read_bytes()[:-20])
+    assert_refused(anydepth("translate", own_tuned_run, "--flops", 1, stdin=LINES), str(points), "remove it and tune again")
+    done("translate", own_tuned_run, stdin=LINES)

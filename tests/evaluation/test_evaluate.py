@@ -1,0 +1,118 @@
+"""A run on a test set: which policies are measured, what they are compared with, and what is refused before anything is translated."""
+
+from pathlib import Path
+
+import pytest
+from evaluation.translators import make_run, make_translator, quiet
+from tiny import BLOCKS
+
+from anydepth.errors import CorpusError, UsageError
+from anydepth.evaluation.evaluate import EACH_EXIT, Options, evaluate_run, is_family, policy_names, wished_names
+from anydepth.inference.points import OperatingPoint, PointSet, Wish, save_points
+from anydepth.inference.translator import Translator
+from anydepth.model.run import Run
+
+EVERY = [*(f"fixed:{n}" for n in range(1, BLOCKS + 1)), "uniform"]
+DEEP, SHALLOW = "confidence:0.75", "shortlist:8:0.25"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of random weights with made-up points of two policies."""
+    run = make_run(tmp_path_factory.mktemp("evaluate"))
+    recipe = ("replay", 9, 1, 2, 1.0, "valid", "12-34", 5, 30.0)
+    save_points(run, PointSet("confidence", *recipe, (OperatingPoint(DEEP, 28.0, 3.0, 0.75),)))
+    save_points(run, PointSet("shortlist:8", *recipe, (OperatingPoint(SHALLOW, 27.0, 2.0, 0.5),)))
+    return run
+
+
+@pytest.fixture
+def valid(run: Run) -> str:
+    return str(run.folder.parent / "valid")
+
+
+def test_each_stands_for_every_exit_and_uniform() -> None:
+    translator = make_translator()
+    assert policy_names([EACH_EXIT], translator) == EVERY
+    assert policy_names(["uniform:3", EACH_EXIT], translator) == ["uniform:3", *EVERY]
+    assert policy_names([EACH_EXIT], make_translator("model.exits=last")) == [f"fixed:{BLOCKS}"]
+    assert policy_names([], translator) == [None]
+
+
+@pytest.mark.parametrize(
+    ("policies", "names"),
+    [
+        ([], [DEEP]),
+        (["confidence"], [DEEP]),
+        (["shortlist"], [SHALLOW]),
+        (["shortlist:8", "fixed:1", "confidence"], [SHALLOW, "fixed:1", DEEP]),
+        (["fixed:1"], ["fixed:1", DEEP]),
+        ([EACH_EXIT], [*EVERY, DEEP]),
+        (["confidence:0.5"], ["confidence:0.5", DEEP]),
+        (["shortlist:8:0.5", "shortlist"], ["shortlist:8:0.5", SHALLOW]),
+    ],
+)
+def test_a_wish_is_met_by_the_families_that_are_named_and_never_passed_over(run: Run, policies: list[str], names: list[str]) -> None:
+    translator = Translator.load(run.folder)
+    assert wished_names(policies, translator, Wish(average_exit=3.0)) == names
+    assert wished_names(policies, translator, Wish()) == wished_names(policies, translator, None) == policy_names(policies, translator)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        *[(name, True) for name in ("geometric", "confidence", "margin", "similarity", "shortlist", "shortlist:32")],
+        *[(name, False) for name in ("geometric:0.5", "shortlist:32:0.5", "shortlist::0.5", "fixed:2", "uniform", "sequence", "", None)],
+    ],
+)
+def test_a_family_has_thresholds_and_does_not_name_them(policy: str | None, expected: bool) -> None:
+    assert is_family(policy) == expected
+
+
+def test_options_that_are_given_are_used_and_others_come_from_the_run(run: Run, valid: str) -> None:
+    (given,) = evaluate_run(run.folder, valid, [], options=Options(beam=1, length_penalty=0.25), say=quiet).results
+    assert (given.beam, given.length_penalty, given.policy, given.sentences) == (1, 0.25, f"fixed:{BLOCKS}", 5)
+    (own,) = evaluate_run(run.folder, valid, [], say=quiet).results
+    assert (own.beam, own.length_penalty) == (2, 1.0)
+
+
+def test_the_recipe_names_what_the_figures_were_compared_with(run: Run, valid: str) -> None:
+    evaluation = evaluate_run(run.folder, valid, ["fixed:1"], against="fixed:2", options=Options(beam=1), say=quiet)
+    assert (evaluation.recipe.run, evaluation.recipe.test, evaluation.recipe.against) == (str(run.folder), valid, "fixed:2")
+
+
+def test_a_policy_compared_with_itself_does_not_differ(run: Run, valid: str, tmp_path: Path) -> None:
+    options = Options(beam=1)
+    (same,) = evaluate_run(run.folder, valid, ["fixed:2"], against="fixed:2", output=tmp_path / "out", options=options, say=quiet).results
+    assert same.comparison is not None
+    assert (same.comparison.difference, same.comparison.p_value) == (0, 1)
+    (file,) = evaluate_run(run.folder, valid, ["fixed:2"], against=str(tmp_path / "out"), options=options, say=quiet).results
+    assert file.comparison == same.comparison, "a file of the same lines is the same rival"
+
+
+@pytest.mark.parametrize(
+    ("against", "words"),
+    [
+        ("no.such.file", "--against no.such.file is no file, and as a policy: there is no policy 'no.such.file'"),
+        ("fixed:9", "--against fixed:9 is no file, and as a policy: fixed:9: this model has exits 1 to 4"),
+    ],
+)
+def test_a_rival_that_is_neither_file_nor_policy_is_refused_before_translating(run: Run, valid: str, against: str, words: str) -> None:
+    told: list[str] = []
+    with pytest.raises(UsageError) as refusal:
+        evaluate_run(run.folder, valid, [], against=against, say=told.append)
+    assert str(refusal.value).startswith(words)
+    assert told == []
+
+
+def test_a_rival_of_another_length_is_refused(run: Run, valid: str, tmp_path: Path) -> None:
+    (tmp_path / "short").write_text("one\ntwo\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"--against .*short has 2 lines, but the test set has 5 sentences"):
+        evaluate_run(run.folder, valid, [], against=str(tmp_path / "short"), say=quiet)
+
+
+def test_an_empty_test_set_is_refused(run: Run, tmp_path: Path) -> None:
+    for language in ("de", "en"):
+        (tmp_path / f"none.{language}").write_text("", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"none.de and .*none.en are empty"):
+        evaluate_run(run.folder, str(tmp_path / "none"), [], say=quiet)

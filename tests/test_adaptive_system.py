@@ -1,0 +1,100 @@
+"""Models that choose their depth, all the way on the built-in corpus: six trained combinations, confidence, and tuned thresholds."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from anydepth.evaluation.evaluate import Options, evaluate_run
+from anydepth.evaluation.measure import Measurement, validation_scorer
+from anydepth.evaluation.tuning import TuneSettings, tune_run
+from anydepth.inference.points import PointSet, Wish, choose_point
+from anydepth.training.start import continued_run, train_run
+
+SENTENCES = 150
+HALTING = {"sequence": "sequence", "multinomial": "multinomial", "geometric": "geometric:0.5"}
+COMBINATIONS = [(halting, oracle) for halting in HALTING for oracle in ("likelihood", "correctness")]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(540)]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A folder with some text to tune and test on, an aligned run, and the second stages made from it."""
+
+    folder: Path
+    aligned: Path
+
+    def second_stage(self, halting: str, oracle: str, penalty: float, *more: str, updates: int = 30) -> Path:
+        """A run that learned where to stop."""
+        run = self.folder / f"{halting}-{oracle}-{penalty:g}-{updates}"
+        changes = [f"exits.halting={halting}", f"exits.oracle={oracle}", f"exits.exit_penalty={penalty}", f"training.updates={updates}"]
+        changes += ["training.learning_rate=2e-3", "training.warmup=10", "training.cooldown=0.7", "validation.sentences=0", *more]
+        if not run.exists():
+            train_run(run, lambda: continued_run(run, self.aligned, None, changes, overwrite=False), validation_scorer)
+        return run
+
+    def measured(self, run: Path, *policies: str) -> dict[str, Measurement]:
+        """Greedy figures of the policies on the test sentences, by the names that were given."""
+        evaluation = evaluate_run(run, str(self.folder / "test"), policies, options=Options(beam=1), say=lambda text: None)
+        return dict(zip(policies, evaluation.results, strict=True))
+
+
+@pytest.fixture(scope="module")
+def workshop(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    folder = tmp_path_factory.mktemp("adaptive")
+    for split in ("valid", "test"):
+        for language in ("de", "en"):
+            lines = (trained / "text" / f"{split}.{language}").read_text(encoding="utf-8").splitlines(keepends=True)
+            (folder / f"{split}.{language}").write_text("".join(lines[:SENTENCES]), encoding="utf-8")
+    return Workshop(folder, trained / "run")
+
+
+@pytest.fixture(scope="module")
+def taught(workshop: Workshop) -> Path:
+    return workshop.second_stage("geometric", "correctness", 0.1, "exits.path_weight=0.5", updates=150)
+
+
+@pytest.fixture(scope="module")
+def points(workshop: Workshop, taught: Path) -> PointSet:
+    settings = TuneSettings(candidates=2000, segment=0.5, decoded=2, beam=1)
+    return tune_run(taught, str(workshop.folder / "valid"), "geometric", settings, say=lambda text: None)
+
+
+@pytest.mark.parametrize(("halting", "oracle"), COMBINATIONS)
+def test_every_combination_trains_translates_and_stops_earlier_for_a_higher_penalty(workshop: Workshop, halting: str, oracle: str) -> None:
+    # A wide kernel, because so many words are right at exit 1 that the oracle of the single word would send all but a few there.
+    width = [] if halting == "sequence" else ["exits.kernel_width=20.0"]
+    free, dear = (workshop.second_stage(halting, oracle, penalty, *width) for penalty in (0.0, 5.0))
+    policy = HALTING[halting]
+    figures = workshop.measured(free, policy, "fixed:1", "fixed:6")
+    low, chosen, high = (figures[name].scores.bleu.value for name in ("fixed:1", policy, "fixed:6"))
+    assert low - 2 < chosen < high + 2
+    assert 1 <= workshop.measured(dear, policy)[policy].average_exit < figures[policy].average_exit <= 6
+
+
+def test_lower_thresholds_stop_earlier_and_gain_no_bleu(workshop: Workshop, taught: Path) -> None:
+    for run, family in ((workshop.aligned, "confidence"), (taught, "geometric")):
+        figures = list(workshop.measured(run, *(f"{family}:{tau}" for tau in (1, 0.95, 0.8, 0.5, 0))).values())
+        depths = [each.average_exit for each in figures]
+        assert depths[0] == 6 and depths[-1] == 1
+        assert all(before >= after for before, after in pairwise(depths))
+        bleu = [each.scores.bleu.value for each in figures]
+        assert bleu[-1] < bleu[0] - 5
+        assert all(after < before + 1 for before, after in pairwise(bleu))
+
+
+def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(workshop: Workshop, taught: Path, points: PointSet) -> None:
+    policy = choose_point([points], Wish(average_exit=3)).policy
+    figures = workshop.measured(taught, policy, "fixed:6")
+    assert figures[policy].average_exit <= 3.2
+    assert figures[policy].scores.bleu.value > figures["fixed:6"].scores.bleu.value - 1
+    assert figures[policy].flops_share < 0.75
+
+
+def test_points_found_by_replay_are_level_with_those_of_decoding(workshop: Workshop, taught: Path, points: PointSet) -> None:
+    settings = TuneSettings(method="decode", candidates=40, segment=0.5, beam=1)
+    decoded = tune_run(taught, str(workshop.folder / "valid"), "geometric", settings, say=lambda text: None)
+    for point in decoded.points:
+        affordable = [other for other in points.points if other.average_exit <= point.average_exit + 0.1]
+        assert max(other.bleu for other in affordable) > point.bleu - 0.1
