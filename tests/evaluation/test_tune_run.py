@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from tiny import BLOCKS, prepare_tiny, tiny_config, train
 from anydepth.errors import RunError
 from anydepth.evaluation import tuning
 from anydepth.evaluation.measure import measure
-from anydepth.evaluation.tuning import DIGITS, TuneSettings, tune_run
+from anydepth.evaluation.tuning import DIGITS, Tuner, TuneSettings, ValidationText, tune_run
 from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.points import OperatingPoint, PointSet, load_points
 from anydepth.inference.translator import Translator
@@ -205,31 +204,23 @@ def test_a_tuning_that_is_stopped_keeps_what_it_measured_and_the_old_points(
     assert load_points(run) == [new]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda pairs: [pairs[0], ("", ""), *pairs[1:], (" \t", "")],
-        lambda pairs: [
-            (f"{source}{' hund' * MAX_LENGTH}" if number == 2 else source, target) for number, (source, target) in enumerate(pairs)
-        ],
-    ],
-    ids=["blank lines", "a line beyond the limit"],
-)
-def test_replay_sees_the_sources_that_are_translated(
-    trained: Run, held: str, tmp_path: Path, change: Callable[[list[tuple[str, str]]], list[tuple[str, str]]]
-) -> None:
+def test_replay_sees_the_sources_that_are_translated_blank_lines_left_out_and_long_ones_cut(trained: Run, tmp_path: Path) -> None:
     translator = Translator.load(trained.folder)
+    sources = ["hund", "", "und katze" * MAX_LENGTH, " \t", "der hund läuft", "hund" + " katze" * (MAX_LENGTH - 1)]
+    text = ValidationText("valid", "12-34", sources, [source.upper() for source in sources])
+    pairs = Tuner(translator, trained, "geometric", text, BRIEF, quiet).pairs(text.references)
+    read = [translation.source_length for translation in translator.translate(sources, beam=1) if translation.tokens]
+    lengths, outputs = pairs.lengths(0, len(pairs))
+    assert (lengths + 1).tolist() == read == [read[0], MAX_LENGTH + 1, read[2], MAX_LENGTH + 1]
+    assert outputs.max() + 1 == MAX_LENGTH, "as many positions as an output may have"
+    assert pairs.target(2).tolist() == translator.target_tokenizer.encode("DER HUND LÄUFT")[: MAX_LENGTH - 1]
+
+
+def test_blank_lines_change_no_point(trained: Run, held: str, tmp_path: Path) -> None:
     sides = [Path(f"{held}.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")]
-    odd = change(list(zip(*sides, strict=True)))
-
-    def as_read(source: str) -> str:
-        tokenizer = translator.source_tokenizer
-        return tokenizer.decode(tokenizer.encode(source)[:MAX_LENGTH])
-
-    plain = [(as_read(source), target) for source, target in odd if source.strip()]
-    assert plain != odd
+    plain = list(zip(*sides, strict=True))
     found = []
-    for name, pairs in (("odd", odd), ("plain", plain)):
+    for name, pairs in (("plain", plain), ("blank", [plain[0], ("", ""), *plain[1:], (" \t", "")])):
         folder = shutil.copytree(trained.folder, tmp_path / f"run-{name}")
         found.append(tune_run(folder, write_pairs(tmp_path / name, pairs), None, BRIEF, say=quiet).points)
     assert found[0] == found[1]
