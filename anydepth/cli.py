@@ -82,13 +82,17 @@ def prepare(
     max_tokens: Annotated[int, typer.Option(help="Drop training pairs with a side longer than this.")] = 250,
     max_ratio: Annotated[float, typer.Option(help="Drop training pairs whose sides differ by more than this factor.")] = 3.0,
     sample: Annotated[int, typer.Option(help="Lines to learn the vocabulary from; memory grows with it, not with the corpus.")] = 1_000_000,
+    tokenizer_from: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Use the vocabulary of this run or prepared folder, as --from needs for other text.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace prepared data at --to.")] = False,
 ) -> None:
     """Turn parallel text into a vocabulary and memory-mapped token files."""
     from anydepth.text.prepare import PrepareSettings
     from anydepth.text.prepare import prepare as prepare_text
 
-    settings = PrepareSettings(source_lang, target_lang, train, valid, test, vocab_size, joint, max_tokens, max_ratio, sample)
+    known = None if tokenizer_from is None else str(tokenizer_from)
+    settings = PrepareSettings(source_lang, target_lang, train, valid, test, vocab_size, joint, max_tokens, max_ratio, sample, known)
     prepare_text(settings, to, overwrite=overwrite, report=say)
 
 

@@ -107,7 +107,8 @@ def measure_policies(run: Run, text: Path, say: Say) -> Evaluation:
     """Fixed exits up to full depth, uniform exits, and the tuned policies at the budgets."""
     translator = Translator.load(run.folder)
     tuned = [translator.operating_point(Wish(average_exit=budget), policy=policy).policy for policy in TUNED for budget in BUDGETS]
-    return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *dict.fromkeys(tuned)], say=say)
+    new = [policy for policy in dict.fromkeys(tuned) if not policy.startswith("fixed:")]  # full depth is a point, too
+    return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *new], say=say)
 
 
 def show_samples(run: Run, text: Path, to: Path) -> None:

@@ -62,7 +62,8 @@ class ValidationText:
 def tune_run(folder: Path, valid: str, policy: str | None, settings: TuneSettings, *, say: Say) -> PointSet:
     """The operating points of the run at `folder` on PREFIX `valid`, stored with it: the best BLEU in each segment of the average exit.
 
-    Every point has been measured by decoding. `policy` is the family to tune; without one, geometric where the run has it, else confidence.
+    Every point has been measured by decoding, and the last is full depth itself. `policy` is the family to tune; without one, geometric
+    where the run has it, else confidence.
     """
     translator, run = Translator.load(folder), Run(folder)
     family = tunable_family(policy, translator)
@@ -84,8 +85,8 @@ def tune_run(folder: Path, valid: str, policy: str | None, settings: TuneSetting
         valid=text.prefix,
         valid_fingerprint=text.fingerprint,
         sentences=len(text.sources),
-        full_depth_bleu=tuner.full_depth_bleu,
-        points=tuple(best[number] for number in sorted(best)),
+        full_depth_bleu=tuner.full.bleu,
+        points=(*(best[number] for number in sorted(best)), tuner.full),
     )
     save_points(run, found)
     return found
@@ -150,14 +151,13 @@ class Tuner:
         beam = config.beam if settings.beam is None else settings.beam
         penalty = config.length_penalty if settings.length_penalty is None else settings.length_penalty
         self.recipe = {"weights": weights_fingerprint(run), "valid": text.fingerprint, "beam": beam, "length_penalty": penalty}
-        self.full_depth_bleu = 0.0
+        self.full = OperatingPoint("", 0.0, 0.0, 0.0)  # until full_depth has measured it
 
     def full_depth(self) -> list[Translation]:
         """The translations of full depth, whose BLEU every drop is measured from."""
         policy = FixedExit(self.translator.model.blocks, self.translator.model.blocks)
-        figures, translations = self._decode(policy)
-        self.full_depth_bleu = figures.bleu
-        self.say(f"full depth: BLEU {figures.bleu:.2f}")
+        self.full, translations = self._decode(policy)
+        self.say(f"full depth: BLEU {self.full.bleu:.2f}")
         return translations
 
     def by_decoding(self) -> list[OperatingPoint]:
@@ -281,11 +281,16 @@ def changed_thresholds(
 def promising(
     costs: Float[np.ndarray, " candidate"], worth: Float[np.ndarray, " candidate"], *, segment: float, count: int
 ) -> Int[np.ndarray, " chosen"]:
-    """The `count` candidates of the highest worth in each segment of the cost, best first within a segment."""
-    numbers = segment_numbers(costs, segment)
-    order = np.lexsort((-worth, numbers))
+    """The `count` candidates of the highest worth in each segment of the cost, best first within a segment.
+
+    Of candidates that cost and are worth the same, which do the same everywhere, only the first is looked at.
+    """
+    different = np.sort(np.unique(np.stack([costs, worth]), axis=1, return_index=True)[1])
+    numbers = segment_numbers(costs, segment)[different]
+    order = np.lexsort((-worth[different], numbers))
     ranks = np.arange(len(order)) - np.searchsorted(numbers[order], numbers[order])
-    return order[ranks < count]
+    chosen: Int[np.ndarray, " chosen"] = different[order[ranks < count]]
+    return chosen
 
 
 def segment_numbers(average_exits: Float[np.ndarray, " candidate"], width: float) -> Int[np.ndarray, " candidate"]:

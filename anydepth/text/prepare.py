@@ -25,7 +25,10 @@ PAIRS_BETWEEN_REPORTS = 100_000
 
 @dataclass(frozen=True)
 class PrepareSettings:
-    """Where the text is and how it becomes tokens; `train`, `valid` and `test` are paths without the language ending."""
+    """Where the text is and how it becomes tokens; `train`, `valid` and `test` are paths without the language ending.
+
+    `tokenizer_from` is a run or a prepared folder whose vocabulary is used again; without it one is learned.
+    """
 
     source_lang: str
     target_lang: str
@@ -37,6 +40,7 @@ class PrepareSettings:
     max_tokens: int = 250
     max_ratio: float = 3.0
     sample: int = 1_000_000
+    tokenizer_from: str | None = None
 
     def __post_init__(self) -> None:
         for language in (self.source_lang, self.target_lang):
@@ -173,8 +177,8 @@ class PreparedData:
 def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, report: Callable[[str], None] = lambda line: None) -> Manifest:
     """The manifest of the folder `to`, which is there only once everything in it is written.
 
-    Tokenizers are trained on the training text, and unfit training pairs are dropped; valid and test keep every pair whole.
-    Text is read as a stream, so memory does not grow with it.
+    Tokenizers are trained on the training text, or taken from elsewhere; unfit training pairs are dropped; valid and test keep every
+    pair whole. Text is read as a stream, so memory does not grow with it.
     """
     to = Path(to).resolve()
     _check_place(to, overwrite=overwrite)
@@ -186,7 +190,8 @@ def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, rep
         for split, prefix in settings.prefixes.items():
             if split != "train":  # first, because it finds their faults before the long work
                 _write_references(split, prefix, languages, folder)
-        tokenizers = _train_tokenizers(settings, folder, report)
+        known = settings.tokenizer_from is not None
+        tokenizers = _known_tokenizers(settings, folder, report) if known else _train_tokenizers(settings, folder, report)
         splits = {
             split: _encode_split(split, prefix, tokenizers, folder, fit=settings.fit if split == "train" else None, report=report)
             for split, prefix in settings.prefixes.items()
@@ -213,6 +218,24 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _known_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
+    """The tokenizers of a run or of a prepared folder, saved in the folder; they must be joint or separate as the settings say."""
+    origin = Path(str(settings.tokenizer_from))
+    tokenizers = {}
+    for side, language in (("source", settings.source_lang), ("target", settings.target_lang)):
+        names = ["tokenizer.model"] if settings.joint else [f"tokenizer.{side}.model", tokenizer_name(language, joint=False)]
+        files = [origin / name for name in names if (origin / name).exists()]
+        if not files:
+            kind = "a joint vocabulary" if settings.joint else f"a vocabulary of its own for {language}"
+            raise CorpusError(
+                f"{origin} does not have {kind} (no {' or '.join(names)}); name a run or prepared folder, and --joint or --separate"
+            )
+        tokenizers[language] = Tokenizer.load(files[0])
+        tokenizers[language].save(folder / tokenizer_name(language, joint=settings.joint))
+    report(f"using the vocabulary of {origin}")
+    return dict.fromkeys(tokenizers, tokenizers[settings.source_lang]) if settings.joint else tokenizers
 
 
 def _train_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:

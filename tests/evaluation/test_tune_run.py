@@ -122,7 +122,14 @@ def test_each_segment_keeps_the_best_of_all_that_were_decoded_in_it(run: Run, he
         number = next(number for number in range(99) if point.average_exit <= 1 + number * 0.5 + 1e-9)
         by_segment.setdefault(number, []).append(point)
     best = [max(by_segment[number], key=lambda point: (point.bleu, -point.average_exit)) for number in sorted(by_segment)]
-    assert list(found.points) == best
+    *others, full = found.points
+    assert others == best
+    assert (full.policy, full.average_exit, full.flops_share, full.bleu) == (
+        counted[0],
+        run.config.model.blocks,
+        1.0,
+        found.full_depth_bleu,
+    )
     assert len(best) < len(points), "some segment had a choice"
 
 

@@ -259,3 +259,27 @@ def test_the_manifest_is_json_with_the_settings(settings: PrepareSettings, tmp_p
     values = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert values["format"] == 1
     assert PrepareSettings(**values["settings"]) == settings
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_known_vocabulary_is_used_again_for_other_text(settings: PrepareSettings, tmp_path: Path, joint: bool) -> None:
+    first = replace(settings, joint=joint)
+    prepare(first, tmp_path / "first")
+    write_split(tmp_path, "other", [(source[::-1], target[::-1]) for source, target in word_pairs(30)])
+    prepare(replace(first, train=str(tmp_path / "other"), tokenizer_from=str(tmp_path / "first"), vocab_size=7), tmp_path / "second")
+    known, data = PreparedData.open(tmp_path / "first"), PreparedData.open(tmp_path / "second")
+    assert data.source_tokenizer.fingerprint == known.source_tokenizer.fingerprint
+    assert data.target_tokenizer.fingerprint == known.target_tokenizer.fingerprint
+    assert data.is_joint == joint
+    assert data.source_tokenizer.decode(data.pairs("train").source(0).tolist()) == word_pairs(1)[0][0][::-1]
+
+
+def test_a_place_without_that_kind_of_vocabulary_is_refused_and_nothing_written(settings: PrepareSettings, tmp_path: Path) -> None:
+    prepare(settings, tmp_path / "first")
+    with pytest.raises(
+        CorpusError, match=r"first does not have a vocabulary of its own for de \(no tokenizer.source.model or tokenizer.de.model\)"
+    ):
+        prepare(replace(settings, joint=False, tokenizer_from=str(tmp_path / "first")), tmp_path / "second")
+    with pytest.raises(CorpusError, match=r"nowhere does not have a joint vocabulary \(no tokenizer.model\)"):
+        prepare(replace(settings, tokenizer_from=str(tmp_path / "nowhere")), tmp_path / "second")
+    assert not (tmp_path / "second").exists()
