@@ -110,7 +110,9 @@ def train(
     data: Annotated[Path | None, typer.Option(help="Folder that `anydepth prepare` made; with --resume where it has moved to.")] = None,
     origin: Annotated[
         Path | None,
-        typer.Option("--from", metavar="RUN", help="Start from this run's weights, settings and tokenizer; CONFIG is what changes."),
+        typer.Option(
+            "--from", metavar="RUN", help="Start from this run's weights, tokenizer and settings but minutes; CONFIG has what changes."
+        ),
     ] = None,
     changes: Settings = None,
     minutes: Annotated[float | None, typer.Option(min=0.0, help="Stop after this time even if updates are left.")] = None,
@@ -236,7 +238,7 @@ def tune(
     ] = "replay",
     candidates: Annotated[int, typer.Option(min=1, help="Threshold vectors to try.")] = 10_000,
     segment: Annotated[float, typer.Option(min=0.01, help="Width of the segments of the average exit; each gets a point.")] = 0.25,
-    decoded: Annotated[int, typer.Option(min=1, help="Candidates that replay decodes in each segment.")] = 2,
+    decoded: Annotated[int, typer.Option(min=1, help="Candidates that replay decodes in each segment.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Another seed tries other candidates.")] = 1,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,

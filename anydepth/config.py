@@ -168,6 +168,8 @@ class Config(Section):
             )
         if self.exits.halting == "none" and self.exits.path_weight > 0:
             raise ValueError('exits.path_weight needs a halting module to draw paths from; set exits.halting, as in "geometric"')
+        if self.exits.halting == "sequence" and self.exits.path_weight > 0:
+            raise ValueError('exits.path_weight is for tokens that leave at different blocks; exits.halting = "sequence" has none')
         if self.exits.halting == "sequence" and self.exits.kernel_width > 0:
             raise ValueError('exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none')
         if self.validation.metric == "bleu" and self.validation.sentences == 0:

@@ -23,7 +23,7 @@ from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
 from anydepth.text.demo.corpus import write_corpus
 from anydepth.text.prepare import PrepareSettings, prepare
-from anydepth.training.start import continued_run, new_run, resumed_run, train_run
+from anydepth.training.start import continued_config, continued_run, new_run, resumed_run, train_run
 
 VOCAB_SIZE = 2000
 SAMPLES = (50, 66, 80)
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:
     """Generates, prepares, trains twice, tunes, measures and draws under `to`; a stage that was finished before is not done again."""
-    first, second = configuration(config, "demo.toml"), configuration(exits_config, "demo_exits.toml")
+    first, second = configuration(config, "demo.toml", "--config"), configuration(exits_config, "demo_exits.toml", "--exits-config")
     text, data, aligned, run = to / "corpus", to / "data", Run(to / "model"), Run(to / "exits")
     make_text(text, say)
     make_data(text, data, say)
@@ -44,6 +44,8 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
         raise UsageError(f"{aligned.folder} was made with other settings than {first}; remove it or choose another --to")
     train(aligned, lambda: new_run(aligned.folder, first, data, [], overwrite=False), say)
     say(f"\n[4/7] teaching it where to stop, from {aligned.folder} to {run.folder}")
+    if run.config_file.exists() and run.config != continued_config(aligned, second, []):
+        raise UsageError(f"{run.folder} was made with other settings than {second}; remove it or choose another --to")
     train(run, lambda: continued_run(run.folder, aligned.folder, second, [], overwrite=False), say)
     tune(run, text, say)
     say("\n[6/7] measuring full depth, fixed exits and tuned policies on the test set")
@@ -57,11 +59,11 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
     say(f"everything is in {to}; try: echo 'Anna kommt um halb drei an.' | anydepth translate {run.folder} --average-exit 2 --show-exits")
 
 
-def configuration(given: Path | None, name: str) -> Path:
+def configuration(given: Path | None, name: str, option: str) -> Path:
     """The configuration to use: the given one, or that of the repository."""
     path = given or Path(anydepth.__file__).parent.parent / "configs" / name
     if not path.exists():
-        raise UsageError(f"there is no {path}; run the demo from a clone of the repository, or name a configuration with --config")
+        raise UsageError(f"there is no {path}; run the demo from a clone of the repository, or name a configuration with {option}")
     return path
 
 
@@ -106,7 +108,7 @@ def tune(run: Run, text: Path, say: Say) -> None:
 def measure_policies(run: Run, text: Path, say: Say) -> Evaluation:
     """Fixed exits up to full depth, uniform exits, and the tuned policies at the budgets."""
     translator = Translator.load(run.folder)
-    tuned = [translator.operating_point(Wish(average_exit=budget), policy=policy).policy for policy in TUNED for budget in BUDGETS]
+    tuned = [translator.operating_point(Wish(average_exit=budget), policy=policy)[0].policy for policy in TUNED for budget in BUDGETS]
     new = [policy for policy in dict.fromkeys(tuned) if not policy.startswith("fixed:")]  # full depth is a point, too
     return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *new], say=say)
 

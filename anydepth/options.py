@@ -42,6 +42,6 @@ def wished_policy(translator: "Translator", policy: str | None, wish: "Wish") ->
     """The policy by name, or the operating point that a wish asks for, which is told."""
     if not wish.is_made:
         return translator.policy(policy)
-    point = translator.operating_point(wish, policy=policy)
-    say(f"{wish.describe()}: {point.describe()}, measured on the text that it was tuned on")
+    point, found = translator.operating_point(wish, policy=policy)
+    say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}")
     return translator.policy(point.policy)

@@ -103,8 +103,8 @@ def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | N
         return policy_names(policies, translator)
     names = policy_names(policies, translator) if policies else []
     if not any(is_family(name) for name in names):
-        return [*names, translator.operating_point(wish).policy]
-    return [translator.operating_point(wish, policy=name).policy if is_family(name) else name for name in names]
+        return [*names, translator.operating_point(wish)[0].policy]
+    return [translator.operating_point(wish, policy=name)[0].policy if is_family(name) else name for name in names]
 
 
 def is_family(policy: str | None) -> bool:

@@ -36,7 +36,7 @@ class TuneSettings:
     method: str = "replay"
     candidates: int = 10_000
     segment: float = 0.25
-    decoded: int = 2
+    decoded: int = 1
     seed: int = 1
     beam: int | None = None
     length_penalty: float | None = None
@@ -177,7 +177,10 @@ class Tuner:
         given = record(self.translator.model, self.pairs(self.text.references), policy)
         candidates, costs, worth = search_candidates(own, given, self.settings)
         chosen = promising(costs.average_exits, worth.log_likelihoods, segment=self.settings.segment, count=self.settings.decoded)
-        self.say(f"replayed {len(candidates):,} candidates; decoding the {len(chosen)} most promising")
+        exits, shares = (f"{min(each):.2f}-{max(each):.2f}" for each in (costs.average_exits, costs.flops_shares))
+        self.say(
+            f"replayed {len(candidates):,} candidates (AE {exits}, FLOPs {shares} of full depth); decoding the {len(chosen)} most promising"
+        )
         points = self.measured(candidates[chosen])
         correlation = rank_correlation([point.bleu for point in points], worth.log_likelihoods[chosen])
         if not np.isnan(correlation):
@@ -213,7 +216,6 @@ class Tuner:
         return OperatingPoint(policy.name, figures.scores.bleu.value, figures.average_exit, figures.flops_share), translations
 
     def pairs(self, targets: Sequence[str]) -> TokenPairs:
-        """The sources with `targets`, as tokens."""
         """The sources as they are translated, with these targets: blank lines are not, and long ones are cut."""
         limit = self.translator.model.config.max_length
         sources = self.translator.source_tokenizer.encode_lines([line if line.strip() else "" for line in self.text.sources])

@@ -58,9 +58,7 @@ def threshold_family(name: str, argument: str) -> tuple[str, str]:
     """The family and the thresholds in the text of a policy: ("shortlist:64", "0.9") for "shortlist" and "64:0.9"."""
     if name != "shortlist":
         return name, argument
-    size, colon, values = argument.partition(":")
-    if not colon and re.fullmatch(r"[0-9]+", size):
-        size, values = size, ""
+    size, _, values = argument.partition(":")
     if not re.fullmatch(r"[1-9][0-9]*", size or str(DEFAULT_SHORTLIST)):
         raise UsageError(
             f"shortlist:{argument}: the shortlist is a number of words, then come thresholds, as in shortlist:{DEFAULT_SHORTLIST}:0.9"

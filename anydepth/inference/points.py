@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from anydepth.atomic import write_text
 from anydepth.errors import RunError, UsageError
 from anydepth.model.run import Run
@@ -69,7 +71,7 @@ class Wish:
         return " ".join(f"{name} {value:g}" for name, value in parts if value is not None)
 
     def excess(self, point: OperatingPoint, full_depth_bleu: float) -> float:
-        """By how much `point` misses the wish, relative to it; 0 if it meets it."""
+        """By how much `point` misses the wish: relative for costs, in BLEU for a loss, the larger of them; 0 if it meets it."""
         misses = [0.0]
         if self.average_exit is not None:
             misses.append(point.average_exit / self.average_exit - 1)
@@ -118,6 +120,9 @@ def choose_point(sets: Sequence[PointSet], wish: Wish, *, policy: str | None = N
     and the nearest point named.
     """
     named = [each for each in sets if policy is None or policy in (each.policy, each.policy.partition(":")[0])]
+    if len({(each.valid_fingerprint, each.beam, each.length_penalty) for each in named}) > 1:
+        told = ", ".join(f"{each.policy} ({each.valid}, beam {each.beam}, length penalty {each.length_penalty:g})" for each in named)
+        raise UsageError(f"the operating points were measured in different ways: {told}; name one with --policy, or tune them alike")
     places = [(wish.excess(point, each.full_depth_bleu), point) for each in named for point in each.points]
     if not places:
         raise UsageError(
@@ -137,7 +142,7 @@ def _read(path: Path) -> tuple[str, list[PointSet]]:
     """The fingerprint of the weights and the point sets in a file that `save_points` wrote."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        sets = [each | {"points": tuple(OperatingPoint(**point) for point in each["points"])} for each in values["sets"]]
-        return str(values["weights"]), [PointSet(**each) for each in sets]
+        return str(values["weights"]), TypeAdapter(list[PointSet]).validate_python(values["sets"], strict=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path} cannot be read as operating points ({error}); remove it and tune again") from error
+        problem = str(error).splitlines()[0]
+        raise RunError(f"{path} cannot be read as operating points ({problem}); remove it and tune again") from error

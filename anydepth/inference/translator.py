@@ -13,7 +13,7 @@ from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import Policy
-from anydepth.inference.points import OperatingPoint, Wish, choose_point, load_points
+from anydepth.inference.points import OperatingPoint, PointSet, Wish, choose_point, load_points
 from anydepth.inference.stream import arriving
 from anydepth.model.run import Run
 from anydepth.search.beam import Hypothesis, SearchSettings, search
@@ -87,13 +87,17 @@ class Translator:
 
         `policy`, where given, names the family to choose from.
         """
-        return self.policy(self.operating_point(Wish(average_exit, flops, bleu_drop), policy=policy).policy)
+        return self.policy(self.operating_point(Wish(average_exit, flops, bleu_drop), policy=policy)[0].policy)
 
-    def operating_point(self, wish: Wish, *, policy: str | None = None) -> OperatingPoint:
-        """The operating point of the run that meets `wish` best."""
+    def operating_point(self, wish: Wish, *, policy: str | None = None) -> tuple[OperatingPoint, PointSet]:
+        """The operating point of the run that meets `wish` best, and the tuning that found it."""
+        if not wish.is_made:
+            raise UsageError("nothing was wished for; give average_exit, flops or bleu_drop, as in average_exit=2")
         if self.run is None:
             raise UsageError(f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load")
-        return choose_point(load_points(self.run), wish, policy=policy)
+        sets = load_points(self.run)
+        point = choose_point(sets, wish, policy=policy)
+        return point, next(found for found in sets if point in found.points)
 
     def translate(
         self,

@@ -18,7 +18,7 @@ from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import Progress, load_state, make_optimizer, save_state
 from anydepth.training.update import accumulate_gradients, clip_and_step, failure
-from anydepth.training.validation import validation_losses
+from anydepth.training.validation import validation_exit_loss, validation_losses
 
 ScoreExits = Callable[[AdaptiveTransformer], list[float]]
 
@@ -113,18 +113,30 @@ class Training:
         if self.workers.is_main:
             self.model.eval()
             losses = validation_losses(self.model, self.data.pairs("valid"), batch_tokens=config.batch_tokens)
+            exits = self.validated_exits()
             bleu = self.score_exits(self.model) if config.sentences else []
             self.model.train()
-            text = f"update {progress.update:,}  valid nll {describe_exits(losses)}"
+            told = f"  exit loss {exits['exit_loss']:.3f}" if exits else ""
+            text = f"update {progress.update:,}  valid nll {describe_exits(losses)}{told}"
             self.reporter.say(text + (f"  BLEU {describe_exits(bleu, digits=1)}" if bleu else ""))
-            self.reporter.measured("valid", {"update": progress.update, "nll": losses, "bleu": bleu, "seconds": round(progress.seconds, 1)})
-            value = -max(bleu) if config.metric == "bleu" else sum(losses) / len(losses)
+            self.reporter.measured(
+                "valid", {"update": progress.update, "nll": losses, "bleu": bleu, "seconds": round(progress.seconds, 1)} | exits
+            )
+            weighed = self.config.exits.exit_loss_weight * exits.get("exit_loss", 0.0)
+            value = -max(bleu) if config.metric == "bleu" else sum(losses) / len(losses) + weighed
             progress.validations_since_best += 1
             if progress.best is None or value < progress.best:
                 progress.best, progress.best_update, progress.validations_since_best = value, progress.update, 0
                 save_tensors(self.run.best_file, model_tensors(self.model), {"update": str(progress.update)})
         progress.validated_update = progress.update
         self.workers.wait()
+
+    def validated_exits(self) -> dict[str, float]:
+        """The exit loss of the halting module on the validation set, where there is one."""
+        if self.model.halting is None:
+            return {}
+        pairs, batch_tokens = self.data.pairs("valid"), self.config.validation.batch_tokens
+        return {"exit_loss": validation_exit_loss(self.model, pairs, self.config.exits, batch_tokens=batch_tokens)}
 
     def save(self) -> None:
         """Leaves a state to go on from, and the weights of the last checkpoints for averaging."""

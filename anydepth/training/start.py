@@ -37,10 +37,12 @@ def continued_run(
     if Path(folder).resolve() == Path(origin).resolve():
         raise RunError(f"--from {origin} and --to {folder} are the same run; choose another --to")
     first = Run(Path(origin))
-    before = with_changes(first.config, ["training.minutes=none"])
-    config = with_changes(before, changes) if config_file is None else load_config(config_file, changes, over=before)
-    check_same_shape(first, config)
+    config = continued_config(first, config_file, changes)
     data = PreparedData.open(data_folder) if data_folder is not None else training_data(first)
+    note = first.data_note()
+    if (data.source_lang, data.target_lang) != (note["source_lang"], note["target_lang"]):
+        languages = f"{data.source_lang}-{data.target_lang}, but {origin} translates {note['source_lang']}-{note['target_lang']}"
+        raise RunError(f"{data.folder} is {languages}; --from keeps the languages")
     if tuple(map(_fingerprint, first.tokenizers())) != tuple(map(_fingerprint, (data.source_tokenizer, data.target_tokenizer))):
         raise RunError(
             f"{data.folder} has another vocabulary than {origin}; only text prepared with the run's tokenizer can be used with --from"
@@ -53,6 +55,14 @@ def continued_run(
             f"{first.weights_file} has weights that are not numbers ({bad[0]}), so no oracle can learn from it; train that run again"
         )
     return create_run(folder, config, data, overwrite=overwrite, start=tensors)
+
+
+def continued_config(first: Run, config_file: Path | None, changes: list[str]) -> Config:
+    """The settings of a run that starts from `first`: its own but for the minutes, then the file's, then the changes."""
+    before = with_changes(first.config, ["training.minutes=none"])
+    config = with_changes(before, changes) if config_file is None else load_config(config_file, changes, over=before)
+    check_same_shape(first, config)
+    return config
 
 
 def check_same_shape(first: Run, config: Config) -> None:

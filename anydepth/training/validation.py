@@ -1,10 +1,15 @@
-"""The loss of every exit on held-out text."""
+"""The losses of every exit and of the halting module on held-out text."""
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
+from anydepth.config import ExitsConfig
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.halting import exit_loss
+from anydepth.exits.oracles import oracle_exits
 from anydepth.model.transformer import Transformer
-from anydepth.text.batches import ordered_batches
+from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokens import TokenPairs
 from anydepth.training.objective import real_positions
 
@@ -27,3 +32,31 @@ def validation_losses(model: Transformer, pairs: TokenPairs, *, batch_tokens: in
                 totals[place] += F.cross_entropy(F.linear(rows, model.classifier(n)), answers, reduction="sum").item()
         tokens += batch.tokens
     return (totals / tokens).tolist()
+
+
+@torch.inference_mode()
+def validation_exit_loss(model: AdaptiveTransformer, pairs: TokenPairs, config: ExitsConfig, *, batch_tokens: int) -> float:
+    """The mean exit loss per target token (L_exit / |y|, Eq. 6), against the oracle of the held-out text."""
+    assert model.halting is not None
+    device = model.target_embedding.weight.device
+    total, tokens = 0.0, 0
+    for batch in ordered_batches(pairs, max_tokens=batch_tokens):
+        batch = batch.cut(model.config.max_length).to(device)
+        memory = model.encode(batch.source, batch.source_mask)
+        states = model.decode(batch.target_inputs, memory, batch.source_mask)
+        oracle = oracle_exits(config, *_said_by_exits(model, batch, states), batch.target_mask)
+        total += exit_loss(model.halting.exit_log_probs(states, memory, batch.source_mask), oracle, batch.target_mask).item()
+        tokens += batch.tokens
+    return total / tokens
+
+
+def _said_by_exits(model: AdaptiveTransformer, batch: Batch, states: Tensor) -> tuple[Tensor, Tensor]:
+    """The log-likelihood of each target at each exit, and whether it is the best word there: both (block, batch, time)."""
+    likelihoods = states.new_zeros(states.shape[:3])
+    correct = torch.zeros_like(likelihoods, dtype=torch.bool)
+    for n, hidden in enumerate(states, 1):
+        for sentence, row in enumerate(hidden):
+            logits = F.linear(row, model.classifier(n))  # (time, vocab)
+            likelihoods[n - 1, sentence] = -F.cross_entropy(logits, batch.targets[sentence], reduction="none")
+            correct[n - 1, sentence] = logits.argmax(dim=-1) == batch.targets[sentence]
+    return likelihoods, correct
