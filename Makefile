@@ -32,7 +32,7 @@ test: lint
 	$(BIN)/python -m pytest
 
 bench: demo
-	@echo "==> the benchmarks (about 15 minutes)"
+	@echo "==> the benchmarks (about 20 minutes)"
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/training_throughput.py
 	$(BIN)/python benchmarks/prepare_throughput.py --lines 2000000

@@ -28,10 +28,12 @@ class ExecutedFlops:
 def executed_decoder_flops() -> Iterator[ExecutedFlops]:
     """A count of the matrix products and attention that run inside the `with`, each multiplication and addition one FLOP.
 
-    For one sentence, a beam of 1 and no padding it is exactly the figure of appendix B, whose terms are these products and
-    nothing else: looking up embeddings, biases, norms, softmax, ReLU and residuals are free in both. With a wider beam it holds
-    the work for every hypothesis, where the formula knows the returned one alone; in a batch it holds the work on padding,
-    too. Decisions cost what they execute: products by elements, as in a cosine, are not counted.
+    For one sentence, a beam of 1 and no padding it is exactly the figure of appendix B for exits that are planned, and for
+    confidence: its terms are these products and nothing else; looking up embeddings, biases, norms, softmax, ReLU and residuals are
+    free in both. With a wider beam it holds the work for every hypothesis, where the formula knows the returned one alone; in a batch it
+    holds the work on padding, too. Other decisions differ a little: the formula counts one of the geometric module at block N that nobody
+    makes, a cosine is made of products by elements, which torch does not count, and the sequence module works on a vector of d_e
+    numbers, where the formula has d_d.
     """
     # torch has no formula for the attention kernel of CPUs, and would count it as nothing.
     kernels = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}

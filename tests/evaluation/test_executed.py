@@ -7,6 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from anydepth.evaluation.executed import executed_decoder_flops
 from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
+from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit, Policy, UniformExit
 from anydepth.model.transformer import Transformer
 from anydepth.search.beam import SearchSettings, search
@@ -23,7 +24,7 @@ def executed_and_formula(model: Transformer, sentences: list[list[int]], policy:
         found = search(model, *make_source(sentences), policy, GREEDY)
     shape = DecoderShape.of(model.config, TARGET_VOCAB)
     lengths = [len(sentence) + 1 for sentence in sentences]
-    return flops.decoder, sum(sentence_flops(shape, best.exits, x, no_decision) for (best,), x in zip(found, lengths, strict=True))
+    return flops.decoder, sum(sentence_flops(shape, best.exits, x, policy.cost) for (best,), x in zip(found, lengths, strict=True))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -31,6 +32,20 @@ def executed_and_formula(model: Transformer, sentences: list[list[int]], policy:
 def test_the_formula_is_what_a_greedy_search_executes(classifiers: str, policy: Policy) -> None:
     executed, formula = executed_and_formula(tiny_model(f"model.classifiers={classifiers}"), [SENTENCE], policy)
     assert executed == formula
+
+
+@pytest.mark.parametrize("text", ["confidence:0.08", "margin:0.02", "shortlist:5:0.3"])
+def test_scores_that_a_decision_computed_are_not_computed_again(text: str) -> None:
+    model = tiny_model()
+    executed, formula = executed_and_formula(model, [SENTENCE], parse_policy(text, model))
+    assert executed == formula
+
+
+@pytest.mark.parametrize("text", ["geometric:0.5", "geometric:1", "similarity:0.6"])
+def test_other_decisions_execute_no_more_than_the_formula_and_hardly_less(text: str) -> None:
+    model = tiny_model("exits.halting=geometric")
+    executed, formula = executed_and_formula(model, [SENTENCE], parse_policy(text, model))
+    assert 0.98 * formula < executed <= formula
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)

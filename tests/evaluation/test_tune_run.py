@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def test_every_stored_point_is_what_decoding_it_gives(run: Run, held: str, polic
 
 @pytest.mark.parametrize("method", ["replay", "decode"])
 def test_each_segment_keeps_the_best_of_all_that_were_decoded_in_it(run: Run, held: str, method: str, counted: list[str]) -> None:
-    settings = TuneSettings(method=method, candidates=12, segment=0.5)
+    settings = TuneSettings(method=method, candidates=12, segment=0.5, decoded=2)
     found = tune_run(run.folder, held, None, settings, say=quiet)
     points = [OperatingPoint(**line["point"]) for line in remembered(run)]  # type: ignore[arg-type]
     assert [point.policy for point in points] == counted[1:]
@@ -252,7 +253,10 @@ def test_a_tuning_tells_what_it_does(run: Run, held: str) -> None:
     assert told[0] == "tuning geometric on 7 sentences by replay of 20 candidates"
     assert told[1] == f"full depth: BLEU {found.full_depth_bleu:.2f}"
     count = len(told) - 4
-    assert told[2] == f"replayed 20 candidates; decoding the {count} most promising"
+    numbers = r"[0-9.]+-[0-9.]+"
+    assert re.fullmatch(
+        rf"replayed 20 candidates \(AE {numbers}, FLOPs {numbers} of full depth\); decoding the {count} most promising", told[2]
+    )
     assert [line.split()[0] for line in told[3:-1]] == [f"{number}/{count}" for number in range(1, count + 1)]
     assert told[-1].startswith("rank correlation (Spearman) of what replay expected and what decoding gave: ")
 
