@@ -29,7 +29,7 @@ VOCAB_SIZE = 2000
 SAMPLES = (50, 66, 80)
 BUDGETS = (1.5, 2.0, 3.0)  # average exits
 TUNED = ("confidence", "geometric")
-TUNING = TuneSettings(candidates=3000, segment=0.5, decoded=2)
+TUNING = TuneSettings(candidates=3000, segment=0.5)
 Say = Callable[[str], None]
 
 

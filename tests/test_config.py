@@ -144,6 +144,10 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
             'exits.path_weight needs a halting module to draw paths from; set exits.halting, as in "geometric"',
         ),
         (
+            ["exits.halting=sequence", "exits.path_weight=0.5"],
+            'exits.path_weight is for tokens that leave at different blocks; exits.halting = "sequence" has none',
+        ),
+        (
             ["exits.halting=sequence", "exits.kernel_width=2.0"],
             'exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none',
         ),
