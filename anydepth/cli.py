@@ -13,6 +13,7 @@ import typer
 
 from anydepth import __version__
 from anydepth.errors import AnydepthError, Interrupted, UsageError
+from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.options import (
     AverageExit,
     BatchTokens,
@@ -77,7 +78,7 @@ def prepare(
     valid: Annotated[str, typer.Option(metavar="PREFIX", help="Held-out text to validate on.")],
     to: Annotated[Path, typer.Option(help="Folder for tokenizers and token files.")],
     test: Annotated[str | None, typer.Option(metavar="PREFIX", help="Held-out text to test on.")] = None,
-    vocab_size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Pieces in a vocabulary.")] = 10_000,
+    vocab_size: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Pieces in a vocabulary. Default: 10,000.")] = None,
     joint: Annotated[bool, typer.Option("--joint/--separate", help="One vocabulary for both languages, or one for each.")] = True,
     max_tokens: Annotated[int, typer.Option(help="Drop training pairs with a side longer than this.")] = 250,
     max_ratio: Annotated[float, typer.Option(help="Drop training pairs whose sides differ by more than this factor.")] = 3.0,
@@ -229,9 +230,7 @@ def tune(
     valid: Annotated[str, typer.Option(metavar="PREFIX", help="Held-out text to tune on: PREFIX.de and PREFIX.en, plain or .gz.")],
     policy: Annotated[
         str | None,
-        typer.Option(
-            help="geometric, confidence, margin, similarity or shortlist:K. Default: geometric if the run has it, else confidence."
-        ),
+        typer.Option(help=f"One of {', '.join(THRESHOLD_FAMILIES)}[:K]. Default: geometric if the run has it, else confidence."),
     ] = None,
     method: Annotated[
         str, typer.Option(help="replay: score all candidates on a record, decode the best. decode: decode all, as the paper does.")

@@ -251,10 +251,21 @@ def _apply_change(values: dict[str, Any], change: str) -> None:
         place[section] = dict(inner)
         place = place[section]
     value = _parse_value(text.strip())
-    if value == UNSET:
+    if value == UNSET and _is_setting(sections, key):
         place.pop(key, None)
     else:
         place[key] = value
+
+
+def _is_setting(sections: list[str], key: str) -> bool:
+    """Whether there is a setting of that name to go back to its default."""
+    fields = Config.model_fields
+    for name in sections:
+        annotation = fields[name].annotation if name in fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return False
+        fields = annotation.model_fields
+    return key in fields
 
 
 def _parse_value(text: str) -> Any:

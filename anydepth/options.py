@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anydepth.exits.names import POLICY_FORMS
+
 if TYPE_CHECKING:
     from anydepth.exits.policies import Policy
     from anydepth.inference.points import Wish
@@ -20,9 +22,7 @@ Flops = Annotated[
     float | None, typer.Option(metavar="SHARE", help="Wish: the best tuned point of at most this share of full depth's FLOPs.")
 ]
 BleuDrop = Annotated[float | None, typer.Option(metavar="BLEU", help="Wish: the cheapest tuned point at most this far below full depth.")]
-PolicyHelp = (
-    "fixed:N, uniform[:SEED], sequence, multinomial, geometric[:TAU,...], {confidence,margin,similarity}:TAU,... or shortlist:K:TAU,..."
-)
+PolicyHelp = ", ".join(POLICY_FORMS.values())
 PolicyName = Annotated[str | None, typer.Option(help=f"{PolicyHelp}. Default: full depth.")]
 BatchTokens = Annotated[int | None, typer.Option(min=1, help="Source tokens times beam that are searched together.")]
 

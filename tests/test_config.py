@@ -267,6 +267,12 @@ def test_all_six_combinations_of_halting_module_and_oracle_can_be_set(kind: str,
     assert (config.exits.halting, config.exits.oracle) == (kind, oracle)
 
 
+@pytest.mark.parametrize("change", ["training.minuets=none", "trainig.minutes=none", "training.minutes.more=none"])
+def test_none_for_what_is_no_setting_is_refused(change: str) -> None:
+    with pytest.raises(ConfigError):
+        make_config({}, [change])
+
+
 def test_none_on_the_command_line_unsets_what_was_set() -> None:
     limited = make_config({"training": {"minutes": 30, "patience": 3}})
     freed = make_config(limited.model_dump(exclude_none=True), ["training.minutes=none"])

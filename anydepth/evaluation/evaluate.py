@@ -12,6 +12,7 @@ from anydepth.atomic import write_text
 from anydepth.errors import UsageError
 from anydepth.evaluation.measure import Measurement, executed_mflops_per_token, measure
 from anydepth.evaluation.significance import paired_bootstrap
+from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.exits.parsing import threshold_family
 from anydepth.inference.points import Wish
 from anydepth.inference.translator import Translator
@@ -20,7 +21,6 @@ from anydepth.text.corpus import open_lines, read_pairs
 from anydepth.text.prepare import file_hash
 
 EACH_EXIT = "each"
-WITH_THRESHOLDS = ("geometric", "confidence", "margin", "similarity", "shortlist")
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Recipe:
     torch: str
     threads: int
     against: str | None
+    wish: str | None
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def evaluate_run(
         results.append(result)
     if output is not None:
         write_text(output, "".join(translation.line + "\n" for translation in translations))
-    return Evaluation(make_recipe(run, test, f"{note['source_lang']}-{note['target_lang']}", against), results)
+    wished = wish.describe() if wish is not None and wish.is_made else None
+    return Evaluation(make_recipe(run, test, f"{note['source_lang']}-{note['target_lang']}", against, wished), results)
 
 
 def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[str | None]:
@@ -110,7 +112,7 @@ def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | N
 def is_family(policy: str | None) -> bool:
     """Whether `policy` has thresholds but does not name them, as in "geometric" or "shortlist:64"."""
     name, _, argument = (policy or "").partition(":")
-    return name in WITH_THRESHOLDS and not threshold_family(name, argument)[1]
+    return name in THRESHOLD_FAMILIES and not threshold_family(name, argument)[1]
 
 
 def rival_lines(
@@ -139,7 +141,7 @@ def policy_names(policies: Sequence[str], translator: Translator) -> list[str | 
     return list(names) or [None]
 
 
-def make_recipe(run: Run, test: str, languages: str, against: str | None = None) -> Recipe:
+def make_recipe(run: Run, test: str, languages: str, against: str | None = None, wish: str | None = None) -> Recipe:
     """The recipe for figures that are measured now, in this process."""
     weights = file_hash(run.weights_file)[:12]
-    return Recipe(str(run.folder), weights, test, languages, __version__, torch.__version__, torch.get_num_threads(), against)
+    return Recipe(str(run.folder), weights, test, languages, __version__, torch.__version__, torch.get_num_threads(), against, wish)

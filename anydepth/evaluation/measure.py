@@ -49,7 +49,7 @@ def measure(
     translations = translator.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
     seconds = time.perf_counter() - started
     tokens = sum(len(translation.exits) for translation in translations)
-    blocks = translator.model.blocks
+    blocks, search = translator.model.blocks, translator.search_settings(beam=beam, length_penalty=length_penalty)
     flops, full = decoder_flops(translator, translations, policy.cost), full_depth_flops(translator, translations)
     figures = Measurement(
         policy=policy.name,
@@ -63,8 +63,8 @@ def measure(
         comparison=None,
         sentences=len(translations),
         tokens=tokens,
-        beam=translator.config.beam if beam is None else beam,
-        length_penalty=translator.config.length_penalty if length_penalty is None else length_penalty,
+        beam=search.beam,
+        length_penalty=search.length_penalty,
     )
     return figures, translations
 

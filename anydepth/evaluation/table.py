@@ -36,6 +36,9 @@ def evaluation_table(evaluation: Evaluation) -> str:
         f" | beam {first.beam} | length penalty {first.length_penalty:g}"
         f" | anydepth {recipe.anydepth} | torch {recipe.torch}, {recipe.threads} threads",
     ]
+    if (comparison := first.comparison) is not None:
+        drawn = f"{comparison.samples:,} samples, seed {comparison.seed}"
+        notes.insert(3, f"against    paired bootstrap of {drawn}: difference, 95% interval, p-value")
     return "\n".join([*aligned_table(rows), *notes])
 
 

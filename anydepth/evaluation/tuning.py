@@ -1,7 +1,7 @@
 """Tuning: thresholds for every budget, found by replay or, as in the paper, by decoding every candidate (section 3.2)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from anydepth.atomic import write_text
-from anydepth.errors import CorpusError, UsageError
+from anydepth.errors import CorpusError, RunError, UsageError
 from anydepth.evaluation.measure import measure
 from anydepth.evaluation.replay import Record, Replayed, record, replay
 from anydepth.exits.halting import GeometricHalting
@@ -18,10 +18,10 @@ from anydepth.exits.parsing import TRAINED, threshold_family, threshold_policy
 from anydepth.exits.policies import FixedExit, Policy
 from anydepth.inference.points import OperatingPoint, PointSet, kept_points, save_points, weights_fingerprint
 from anydepth.inference.translator import Translation, Translator
-from anydepth.model.run import Run
+from anydepth.model.run import Run, training_data
 from anydepth.text.corpus import read_pairs, side_path
 from anydepth.text.overlap import pairs_seen_in_training
-from anydepth.text.prepare import PreparedData, file_hash
+from anydepth.text.prepare import file_hash
 from anydepth.text.tokens import TokenPairs, TokenSide
 
 Say = Callable[[str], None]
@@ -80,8 +80,8 @@ def tune_run(folder: Path, valid: str, policy: str | None, settings: TuneSetting
         method=settings.method,
         candidates=settings.candidates,
         seed=settings.seed,
-        beam=translator.config.beam if settings.beam is None else settings.beam,
-        length_penalty=translator.config.length_penalty if settings.length_penalty is None else settings.length_penalty,
+        beam=tuner.search.beam,
+        length_penalty=tuner.search.length_penalty,
         valid=text.prefix,
         valid_fingerprint=text.fingerprint,
         sentences=len(text.sources),
@@ -118,10 +118,14 @@ def validation_text(run: Run, valid: str, say: Say) -> ValidationText:
     pairs = list(read_pairs(valid, *languages))
     if not any(source.strip() for source, _ in pairs):
         raise CorpusError(f"{valid}.{languages[0]} has no sentences; thresholds need some held-out text")
-    data = training_data(note)
-    if data is None:
+    try:
+        data = training_data(run)
+    except (RunError, CorpusError):
         say(f"warning: the training text is no longer at {note['folder']}, so whether {valid} is part of it was not looked at")
-    elif seen := pairs_seen_in_training(data, pairs):
+        seen = []
+    else:
+        seen = pairs_seen_in_training(data, pairs)
+    if seen:
         told = f"{len(seen):,} of the {len(pairs):,} pairs of {valid} are in the training text (the first is line {seen[0] + 1:,})"
         if len(seen) > MOST_OVERLAP * len(pairs):
             raise CorpusError(f"{told}; thresholds tuned on text that was trained on stop too early, so give held-out text")
@@ -131,15 +135,6 @@ def validation_text(run: Run, valid: str, say: Say) -> ValidationText:
     return ValidationText(valid, fingerprint, sources, references)
 
 
-def training_data(note: Mapping[str, str]) -> PreparedData | None:
-    """The data that a run's note tells of, if it is still there and still the same."""
-    try:
-        data = PreparedData.open(Path(note["folder"]))
-    except CorpusError:
-        return None
-    return data if data.fingerprint == note["fingerprint"] else None
-
-
 class Tuner:
     """One tuning: measures policies on the validation text, each once, and remembers on disk what it has measured."""
 
@@ -147,10 +142,13 @@ class Tuner:
         self.translator, self.family, self.text, self.settings, self.say = translator, family, text, settings, say
         self.decisions = translator.model.blocks - 1
         self.file = run.folder / "tuning.jsonl"
-        config = translator.config
-        beam = config.beam if settings.beam is None else settings.beam
-        penalty = config.length_penalty if settings.length_penalty is None else settings.length_penalty
-        self.recipe = {"weights": weights_fingerprint(run), "valid": text.fingerprint, "beam": beam, "length_penalty": penalty}
+        self.search = translator.search_settings(beam=settings.beam, length_penalty=settings.length_penalty)
+        self.recipe = {
+            "weights": weights_fingerprint(run),
+            "valid": text.fingerprint,
+            "beam": self.search.beam,
+            "length_penalty": self.search.length_penalty,
+        }
         self.full = OperatingPoint("", 0.0, 0.0, 0.0)  # until full_depth has measured it
 
     def full_depth(self) -> list[Translation]:
@@ -185,7 +183,12 @@ class Tuner:
         correlation = rank_correlation([point.bleu for point in points], worth.log_likelihoods[chosen])
         if not np.isnan(correlation):
             self.say(f"rank correlation (Spearman) of what replay expected and what decoding gave: {correlation:.2f}")
-        return points
+        decoded = np.array([point.average_exit for point in points])
+        missed = for_missed_segments(costs.average_exits, worth.log_likelihoods, chosen, decoded, segment=self.settings.segment)
+        if not len(missed):
+            return points
+        self.say(f"decoding {len(missed)} more for segments whose candidates came out in others")
+        return points + self.measured(candidates[missed])
 
     def measured(self, candidates: Float[np.ndarray, "candidate decision"]) -> list[OperatingPoint]:
         """The points of the candidates, decoded now unless they were decoded before with the same weights, text and beam."""
@@ -293,6 +296,27 @@ def promising(
     ranks = np.arange(len(order)) - np.searchsorted(numbers[order], numbers[order])
     chosen: Int[np.ndarray, " chosen"] = different[order[ranks < count]]
     return chosen
+
+
+def for_missed_segments(
+    costs: Float[np.ndarray, " candidate"],
+    worth: Float[np.ndarray, " candidate"],
+    chosen: Int[np.ndarray, " chosen"],
+    decoded: Float[np.ndarray, " chosen"],
+    *,
+    segment: float,
+) -> Int[np.ndarray, " more"]:
+    """A further candidate for every segment whose `chosen` ones were found in another when their average exits were `decoded`.
+
+    Decoding goes deeper or less deep than replay by about the same factor for all candidates, which the decoded ones tell.
+    """
+    factor = float(np.median((decoded - 1) / np.maximum(costs[chosen] - 1, 1e-9)))
+    expected = 1 + (costs - 1) * factor
+    missed = np.setdiff1d(segment_numbers(costs[chosen], segment), segment_numbers(decoded, segment))
+    best = promising(expected, worth, segment=segment, count=1)
+    is_wanted = np.isin(segment_numbers(expected[best], segment), missed) & ~np.isin(best, chosen)
+    more: Int[np.ndarray, " more"] = best[is_wanted]
+    return more
 
 
 def segment_numbers(average_exits: Float[np.ndarray, " candidate"], width: float) -> Int[np.ndarray, " candidate"]:

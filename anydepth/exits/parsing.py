@@ -8,20 +8,10 @@ from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import confidence_decision, geometric_decision, shortlist_decision, similarity_decision
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
+from anydepth.exits.names import POLICY_FORMS, THRESHOLD_FAMILIES
 from anydepth.exits.policies import FixedExit, MultinomialExit, Policy, SequenceExit, UniformExit
 from anydepth.exits.thresholds import Confidence, HaltProbability, Margin, ShortlistConfidence, Similarity, ThresholdExit, check_thresholds
 
-POLICY_FORMS = {
-    "fixed": "fixed:N",
-    "uniform": "uniform[:SEED]",
-    "sequence": "sequence",
-    "multinomial": "multinomial",
-    "geometric": "geometric[:TAU,...]",
-    "confidence": "confidence:TAU,...",
-    "margin": "margin:TAU,...",
-    "similarity": "similarity:TAU,...",
-    "shortlist": "shortlist:K:TAU,...",
-}
 DEFAULT_SEED = 1
 DEFAULT_THRESHOLD = 0.5
 DEFAULT_SHORTLIST = 64
@@ -83,7 +73,7 @@ def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTr
             return ThresholdExit(family, taus, Similarity, similarity_decision)
         case "shortlist":
             return ThresholdExit(family, taus, lambda: ShortlistConfidence(model, int(size)), shortlist_decision(int(size)))
-    raise UsageError(f"{family} has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist:K")
+    raise UsageError(f"{family} has no thresholds; those that have: {', '.join(THRESHOLD_FAMILIES)}")
 
 
 def require_halting(text: str, kind: str, model: AdaptiveTransformer) -> None:

@@ -114,7 +114,7 @@ class Translator:
         Without a policy every token goes through every block. Other options that are not given come from the configuration.
         Similar lengths are searched together, as many as fit: sentences * beam * longest source <= `batch_tokens`.
         """
-        settings = self._settings(beam, length_penalty, best)
+        settings = self.search_settings(beam=beam, length_penalty=length_penalty, best=best)
         if isinstance(lines, str):
             raise UsageError("translate takes a list of lines, not one text; write translate([text])")
         policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
@@ -148,7 +148,8 @@ class Translator:
         for ready in arriving(lines, window=window):
             yield from self.translate(ready, policy=policy, beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
 
-    def _settings(self, beam: int | None, length_penalty: float | None, best: int) -> SearchSettings:
+    def search_settings(self, *, beam: int | None = None, length_penalty: float | None = None, best: int = 1) -> SearchSettings:
+        """How search goes with these wishes; what is not given comes from the configuration."""
         return SearchSettings(
             beam=self.config.beam if beam is None else beam,
             length_penalty=self.config.length_penalty if length_penalty is None else length_penalty,

@@ -13,7 +13,7 @@ from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
 from anydepth.model.checkpoint import save_tensors
 from anydepth.model.transformer import Transformer
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepare import PreparedData, file_hash
 from anydepth.text.tokenizer import Tokenizer
 
 
@@ -39,6 +39,11 @@ class Run:
     def start_file(self) -> Path:
         """The weights that training starts from, where it does not start from chance."""
         return self.folder / "start.safetensors"
+
+    @property
+    def origin_file(self) -> Path:
+        """Which run those weights are of; a run that starts from chance has none."""
+        return self.folder / "origin.json"
 
     @property
     def points_file(self) -> Path:
@@ -95,9 +100,15 @@ class Run:
 
 
 def create_run(
-    folder: Path, config: Config, data: PreparedData, *, overwrite: bool = False, start: Mapping[str, Tensor] | None = None
+    folder: Path,
+    config: Config,
+    data: PreparedData,
+    *,
+    overwrite: bool = False,
+    origin: Run | None = None,
+    start: Mapping[str, Tensor] | None = None,
 ) -> Run:
-    """A new run directory that holds the settings, the tokenizers and the weights to `start` from, where they are given.
+    """A new run directory that holds the settings, the tokenizers and the weights to `start` from, those of the run `origin`, if any.
 
     An existing one is never replaced without being told to.
 
@@ -112,8 +123,10 @@ def create_run(
     data.verify()
     with replacing_folder(run.folder) as temporary:
         fill_run(Run(temporary), config, data)
-        if start is not None:
+        if origin is not None and start is not None:
             save_tensors(Run(temporary).start_file, start)
+            note = {"run": str(origin.folder.resolve()), "weights": file_hash(origin.weights_file)}
+            write_text(Run(temporary).origin_file, json.dumps(note, indent=1) + "\n")
     return run
 
 
@@ -141,3 +154,15 @@ def note_data(run: Run, data: PreparedData) -> None:
         "target_lang": data.target_lang,
     }
     write_text(run.data_file, json.dumps(note, indent=1) + "\n")
+
+
+def training_data(run: Run, folder: Path | None = None) -> PreparedData:
+    """The prepared data of the run, at `folder` or where it was; it must still be what the run was made with."""
+    note = run.data_note()
+    place = folder or Path(note["folder"])
+    if folder is None and not place.exists():
+        raise RunError(f"the data of {run.folder} is no longer at {place}; say where it is with --data")
+    data = PreparedData.open(place)
+    if data.fingerprint != note["fingerprint"]:
+        raise RunError(f"{place} is not the data that {run.folder} was made with (its fingerprint differs); prepare that data again")
+    return data

@@ -19,6 +19,7 @@ from anydepth.text.tokens import TokenPairs, TokenSide, TokenWriter
 
 FORMAT = 1
 MANIFEST_NAME = "manifest.json"
+DEFAULT_VOCAB_SIZE = 10_000
 PAIRS_AT_ONCE = 10_000
 PAIRS_BETWEEN_REPORTS = 100_000
 
@@ -27,7 +28,7 @@ PAIRS_BETWEEN_REPORTS = 100_000
 class PrepareSettings:
     """Where the text is and how it becomes tokens; `train`, `valid` and `test` are paths without the language ending.
 
-    `tokenizer_from` is a run or a prepared folder whose vocabulary is used again; without it one is learned.
+    `tokenizer_from` is a run or a prepared folder whose vocabulary is used again; without it one of `vocab_size` pieces is learned.
     """
 
     source_lang: str
@@ -35,7 +36,7 @@ class PrepareSettings:
     train: str
     valid: str
     test: str | None = None
-    vocab_size: int = 10_000
+    vocab_size: int | None = None
     joint: bool = True
     max_tokens: int = 250
     max_ratio: float = 3.0
@@ -48,6 +49,8 @@ class PrepareSettings:
                 raise CorpusError(f"a language is letters, digits, - and _ but got {language!r}; write it as in 'de' or 'pt-BR'")
         if self.source_lang == self.target_lang:
             raise CorpusError(f"source and target language are both {self.source_lang!r}; name two different ones")
+        if self.tokenizer_from is not None and self.vocab_size is not None:
+            raise CorpusError("a vocabulary that is used again (--tokenizer-from) has its size already; leave out --vocab-size")
         if self.sample < 1:
             raise CorpusError(f"sample = {self.sample} leaves a tokenizer no lines to learn from; set it to 1 or more")
         _ = self.fit  # refuses limits that drop everything
@@ -223,19 +226,30 @@ def file_hash(path: Path) -> str:
 def _known_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
     """The tokenizers of a run or of a prepared folder, saved in the folder; they must be joint or separate as the settings say."""
     origin = Path(str(settings.tokenizer_from))
+    sides = _sides_of_run(origin)
     tokenizers = {}
-    for side, language in (("source", settings.source_lang), ("target", settings.target_lang)):
-        names = ["tokenizer.model"] if settings.joint else [f"tokenizer.{side}.model", tokenizer_name(language, joint=False)]
-        files = [origin / name for name in names if (origin / name).exists()]
-        if not files:
+    for language in (settings.source_lang, settings.target_lang):
+        own = f"tokenizer.{sides[language]}.model" if language in sides else tokenizer_name(language, joint=False)
+        name = "tokenizer.model" if settings.joint else own
+        if not (origin / name).exists():
             kind = "a joint vocabulary" if settings.joint else f"a vocabulary of its own for {language}"
-            raise CorpusError(
-                f"{origin} does not have {kind} (no {' or '.join(names)}); name a run or prepared folder, and --joint or --separate"
-            )
-        tokenizers[language] = Tokenizer.load(files[0])
+            raise CorpusError(f"{origin} does not have {kind} (no {name}); name a run or prepared folder, and --joint or --separate")
+        tokenizers[language] = Tokenizer.load(origin / name)
         tokenizers[language].save(folder / tokenizer_name(language, joint=settings.joint))
     report(f"using the vocabulary of {origin}")
     return dict.fromkeys(tokenizers, tokenizers[settings.source_lang]) if settings.joint else tokenizers
+
+
+def _sides_of_run(folder: Path) -> dict[str, str]:
+    """Which language is the source and which the target of the run at `folder`; nothing for a prepared folder."""
+    note = folder / "data.json"
+    if not note.exists():
+        return {}
+    try:
+        values = json.loads(note.read_text(encoding="utf-8"))
+        return {values["source_lang"]: "source", values["target_lang"]: "target"}
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorpusError(f"{note} does not tell the languages of the run; restore it from a copy") from error
 
 
 def _train_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
@@ -243,8 +257,9 @@ def _train_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[
     languages = (settings.source_lang, settings.target_lang)
 
     def train(name: str, lines: Iterator[str]) -> Tokenizer:
-        report(f"{name}: learning {settings.vocab_size:,} pieces from at most {settings.sample:,} lines")
-        tokenizer = train_tokenizer(lines, vocab_size=settings.vocab_size, sample=settings.sample)
+        pieces = settings.vocab_size or DEFAULT_VOCAB_SIZE
+        report(f"{name}: learning {pieces:,} pieces from at most {settings.sample:,} lines")
+        tokenizer = train_tokenizer(lines, vocab_size=pieces, sample=settings.sample)
         tokenizer.save(folder / name)
         report(f"{name}: has {tokenizer.size:,} pieces")
         return tokenizer

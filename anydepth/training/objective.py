@@ -133,7 +133,7 @@ class TrainingObjective(nn.Module):
 
     def uniform_paths(self, batch: Batch, seed: int) -> Int[Tensor, "path time"]:
         """M exits for each target, drawn from U{1..N} (Eq. 5); the rows are the batch, M times."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = path_generator(seed)
         shape = (self.training_config.paths * len(batch.targets), batch.targets.shape[1])
         return torch.randint(1, self.model.blocks + 1, shape, generator=generator).to(batch.targets.device)
 
@@ -175,9 +175,14 @@ class TrainingObjective(nn.Module):
         return ScoredRows(total, likelihoods, correct)
 
 
+def path_generator(seed: int) -> torch.Generator:
+    """Random numbers for the exits of paths: others than those of dropout, which `seed` itself gives."""
+    return torch.Generator().manual_seed(seed ^ 1)
+
+
 def drawn_exits(exit_log_probs: Float[Tensor, "block batch time"], seed: int) -> Int[Tensor, "batch time"]:
     """An exit for every position, drawn from q; the draw depends on `seed` alone, not on the device."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = path_generator(seed)
     shape = exit_log_probs.shape[1:]
     uniform = torch.rand(shape, generator=generator).to(exit_log_probs.device)
     below = exit_log_probs.exp().cumsum(dim=0)[:-1] <= uniform  # (block - 1, batch, time): exits that the draw lies beyond

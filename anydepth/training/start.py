@@ -8,7 +8,7 @@ import torch
 from anydepth.config import Config, load_config, save_config, with_changes
 from anydepth.errors import AnydepthError, ConfigError, RunError
 from anydepth.model.checkpoint import load_tensors
-from anydepth.model.run import Run, create_run, note_data
+from anydepth.model.run import Run, create_run, note_data, training_data
 from anydepth.text.prepare import PreparedData
 from anydepth.text.tokenizer import Tokenizer
 from anydepth.training.distributed import Workers, workers
@@ -54,7 +54,7 @@ def continued_run(
         raise RunError(
             f"{first.weights_file} has weights that are not numbers ({bad[0]}), so no oracle can learn from it; train that run again"
         )
-    return create_run(folder, config, data, overwrite=overwrite, start=tensors)
+    return create_run(folder, config, data, overwrite=overwrite, origin=first, start=tensors)
 
 
 def continued_config(first: Run, config_file: Path | None, changes: list[str]) -> Config:
@@ -124,15 +124,3 @@ def start_together(group: Workers, make_run: Callable[[], Run]) -> None:
         raise refusal
     if is_refused:
         raise SystemExit(AnydepthError.exit_code)
-
-
-def training_data(run: Run, folder: Path | None = None) -> PreparedData:
-    """The prepared data of the run, at `folder` or where it was; it must still be what the run was made with."""
-    note = run.data_note()
-    place = folder or Path(note["folder"])
-    if folder is None and not place.exists():
-        raise RunError(f"the data of {run.folder} is no longer at {place}; say where it is with --data")
-    data = PreparedData.open(place)
-    if data.fingerprint != note["fingerprint"]:
-        raise RunError(f"{place} is not the data that {run.folder} was made with (its fingerprint differs); prepare that data again")
-    return data

@@ -13,7 +13,7 @@ from anydepth.evaluation.table import aligned_table, evaluation_json, evaluation
 from anydepth.inference.points import OperatingPoint, PointSet
 
 HEADINGS = ["policy", "BLEU", "tokenized", "chrF", "AE", "MFLOPs/token", "% of full depth", "tokens/s"]
-RECIPE = Recipe("runs/x", "0123456789ab", "corpus/test", "de-en", "0.0", "2.0", 1, None)
+RECIPE = Recipe("runs/x", "0123456789ab", "corpus/test", "de-en", "0.0", "2.0", 1, None, None)
 FOUND = PointSet(
     policy="geometric",
     method="decode",

@@ -17,6 +17,7 @@ from anydepth.evaluation.tuning import (
     DIGITS,
     TuneSettings,
     changed_thresholds,
+    for_missed_segments,
     from_quantiles,
     promising,
     rank_correlation,
@@ -120,6 +121,16 @@ def test_the_promising_are_the_best_of_each_segment(count: int) -> None:
     assert promising(costs, worth, segment=0.25, count=count).tolist() == expected
 
 
+def test_a_segment_whose_candidate_came_out_in_another_gets_one_that_should_come_out_in_it() -> None:
+    costs = np.array([1.5, 1.9, 1.95, 2.5, 2.9])  # (1.5, 2.0] has the second and third, but decoding adds a fifth to what is above 1
+    worth = np.array([-5.0, -4.0, -3.0, -2.0, -1.0])
+    chosen, decoded = np.array([0, 2, 3]), np.array([1.6, 2.14, 2.8])
+    assert for_missed_segments(costs, worth, chosen, decoded, segment=0.5).tolist() == []  # none is expected in (1.5, 2.0] but the first
+    chosen, decoded = np.array([2, 3]), np.array([2.14, 2.8])
+    assert for_missed_segments(costs, worth, chosen, decoded, segment=0.5).tolist() == [0]
+    assert for_missed_segments(costs, worth, chosen, costs[chosen], segment=0.5).tolist() == []
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
@@ -162,7 +173,7 @@ def test_the_family_to_tune_is_the_one_named_or_the_one_that_the_run_has(policy:
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        ("fixed:2", "fixed has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist:K"),
+        ("fixed:2", "fixed has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist"),
         ("uniform", "uniform has no thresholds"),
         ("confidnce", "confidnce has no thresholds"),
         ("multinomial", "multinomial takes the most probable exit and has no thresholds to tune; its depth is set by exits.exit_penalty"),

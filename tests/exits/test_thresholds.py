@@ -197,7 +197,7 @@ def test_a_threshold_outside_0_and_1_is_refused(threshold: float) -> None:
 
 def test_a_family_without_thresholds_is_refused() -> None:
     with pytest.raises(
-        UsageError, match=r"uniform has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist:K"
+        UsageError, match=r"uniform has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist"
     ):
         threshold_policy("uniform", [0.5] * 3, MODEL)
 

@@ -266,7 +266,7 @@ def test_a_known_vocabulary_is_used_again_for_other_text(settings: PrepareSettin
     first = replace(settings, joint=joint)
     prepare(first, tmp_path / "first")
     write_split(tmp_path, "other", [(source[::-1], target[::-1]) for source, target in word_pairs(30)])
-    prepare(replace(first, train=str(tmp_path / "other"), tokenizer_from=str(tmp_path / "first"), vocab_size=7), tmp_path / "second")
+    prepare(replace(first, train=str(tmp_path / "other"), tokenizer_from=str(tmp_path / "first"), vocab_size=None), tmp_path / "second")
     known, data = PreparedData.open(tmp_path / "first"), PreparedData.open(tmp_path / "second")
     assert data.source_tokenizer.fingerprint == known.source_tokenizer.fingerprint
     assert data.target_tokenizer.fingerprint == known.target_tokenizer.fingerprint
@@ -276,10 +276,30 @@ def test_a_known_vocabulary_is_used_again_for_other_text(settings: PrepareSettin
 
 def test_a_place_without_that_kind_of_vocabulary_is_refused_and_nothing_written(settings: PrepareSettings, tmp_path: Path) -> None:
     prepare(settings, tmp_path / "first")
-    with pytest.raises(
-        CorpusError, match=r"first does not have a vocabulary of its own for de \(no tokenizer.source.model or tokenizer.de.model\)"
-    ):
-        prepare(replace(settings, joint=False, tokenizer_from=str(tmp_path / "first")), tmp_path / "second")
+    with pytest.raises(CorpusError, match=r"first does not have a vocabulary of its own for de \(no tokenizer.de.model\)"):
+        prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(tmp_path / "first")), tmp_path / "second")
     with pytest.raises(CorpusError, match=r"nowhere does not have a joint vocabulary \(no tokenizer.model\)"):
-        prepare(replace(settings, tokenizer_from=str(tmp_path / "nowhere")), tmp_path / "second")
+        prepare(replace(settings, vocab_size=None, tokenizer_from=str(tmp_path / "nowhere")), tmp_path / "second")
     assert not (tmp_path / "second").exists()
+
+
+def test_a_size_beside_a_known_vocabulary_is_refused(settings: PrepareSettings, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"has its size already; leave out --vocab-size"):
+        replace(settings, tokenizer_from=str(tmp_path / "first"))
+
+
+def test_the_vocabularies_of_a_run_go_with_their_languages_whichever_is_the_source(settings: PrepareSettings, tmp_path: Path) -> None:
+    prepare(replace(settings, joint=False), tmp_path / "first")
+    known = PreparedData.open(tmp_path / "first")
+    run = tmp_path / "run"
+    run.mkdir()
+    known.target_tokenizer.save(run / "tokenizer.source.model")
+    known.source_tokenizer.save(run / "tokenizer.target.model")
+    (run / "data.json").write_text('{"source_lang": "en", "target_lang": "de"}', encoding="utf-8")
+    prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(run)), tmp_path / "second")
+    data = PreparedData.open(tmp_path / "second")
+    assert data.source_tokenizer.fingerprint == known.source_tokenizer.fingerprint != known.target_tokenizer.fingerprint
+    assert data.target_tokenizer.fingerprint == known.target_tokenizer.fingerprint
+    (run / "data.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"data.json does not tell the languages of the run"):
+        prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(run)), tmp_path / "third")

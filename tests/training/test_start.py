@@ -30,7 +30,7 @@ from anydepth.exits.adaptive import HALTING, load_model, new_model
 from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
 from anydepth.model.run import Run, create_run
 from anydepth.text.batches import BatchStream, Position
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepare import PreparedData, file_hash
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run, training_data
 
 KINDS = ["sequence", "multinomial", "geometric"]
@@ -161,6 +161,15 @@ def test_a_continued_run_starts_from_the_weights_and_keeps_tokenizers_data_and_s
     assert run.data_note() == origin.data_note()
     assert run.config == short_training(*changes, "decoding.beam=3"), "all but the limit of minutes"
     assert load_model(run).halting is not None
+    note = json.loads(run.origin_file.read_text(encoding="utf-8"))
+    assert note == {"run": str(origin.folder.resolve()), "weights": file_hash(origin.weights_file)}
+
+
+def test_a_run_that_lost_the_weights_to_start_from_does_not_start_from_chance(origin: Run, tmp_path: Path) -> None:
+    run = continued_run(tmp_path / "run", origin.folder, None, ["exits.halting=geometric", "training.updates=1"], overwrite=False)
+    run.start_file.unlink()
+    with pytest.raises(RunError, match=r"there is no .*start.safetensors, which this run was to start from; make the run again"):
+        train_run(run.folder, lambda: run, lambda data, config: lambda model: [])
 
 
 def test_the_settings_of_a_continued_run_may_come_from_a_file_and_from_changes(origin: Run, tmp_path: Path) -> None:
@@ -230,8 +239,11 @@ def test_a_continued_run_killed_before_its_first_save_starts_from_the_same_weigh
     assert train_losses(parted) == train_losses(whole)
 
 
-def test_a_batch_that_one_workers_oracle_refuses_ends_every_worker_and_is_told_once(data: PreparedData, tmp_path: Path) -> None:
-    run = create_run(tmp_path / "run", short_training("exits.halting=geometric", "training.batch_tokens=20"), data)
+def test_a_batch_that_one_workers_oracle_refuses_ends_every_worker_and_is_told_once(
+    data: PreparedData, origin: Run, tmp_path: Path
+) -> None:
+    config = short_training("exits.halting=geometric", "training.batch_tokens=20")
+    run = create_run(tmp_path / "run", config, data, origin=origin, start=load_tensors(origin.weights_file)[0])
     pairs, stream = data.pairs("train"), BatchStream(data.pairs("train"), max_tokens=20, seed=run.config.training.seed)
     first, second = ([int(number) for number in batch] for batch, _ in islice(stream.from_position(Position()), 2))
     seen, others = ({int(token) for number in batch for token in pairs.source(number)} for batch in (first, second))

@@ -1,0 +1,14 @@
+"""The names and forms of the policies; nothing here needs torch, so that the command line can tell them at once."""
+
+POLICY_FORMS = {
+    "fixed": "fixed:N",
+    "uniform": "uniform[:SEED]",
+    "sequence": "sequence",
+    "multinomial": "multinomial",
+    "geometric": "geometric[:TAU,...]",
+    "confidence": "confidence:TAU,...",
+    "margin": "margin:TAU,...",
+    "similarity": "similarity:TAU,...",
+    "shortlist": "shortlist:K:TAU,...",
+}
+THRESHOLD_FAMILIES = tuple(name for name, form in POLICY_FORMS.items() if "TAU" in form)
