@@ -119,6 +119,7 @@ class ExitsConfig(Section):
     """How the model learns where to stop: section 3 of the paper. Without a halting module there is nothing to learn."""
 
     halting: Literal["none", "sequence", "multinomial", "geometric"] = "none"
+    halting_units: Annotated[int, Field(ge=0)] = 0
     oracle: Literal["likelihood", "correctness"] = "correctness"
     exit_penalty: Annotated[float, Field(ge=0)] = 0.1
     kernel_width: Annotated[float, Field(ge=0)] = 0.0
@@ -170,6 +171,8 @@ class Config(Section):
             raise ValueError('exits.path_weight needs a halting module to draw paths from; set exits.halting, as in "geometric"')
         if self.exits.halting == "sequence" and self.exits.path_weight > 0:
             raise ValueError('exits.path_weight is for tokens that leave at different blocks; exits.halting = "sequence" has none')
+        if self.exits.halting != "geometric" and self.exits.halting_units > 0:
+            raise ValueError('exits.halting_units is for the decision after each block; set exits.halting = "geometric"')
         if self.exits.halting == "sequence" and self.exits.kernel_width > 0:
             raise ValueError('exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none')
         if self.validation.metric == "bleu" and self.validation.sentences == 0:

@@ -8,6 +8,14 @@ from jaxtyping import install_import_hook
 install_import_hook("anydepth", "beartype.beartype")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two workers share the tests file by file; one of them has all system tests, which share a trained model and take longest."""
+    for item in items:
+        is_system = item.get_closest_marker("system") is not None
+        item.add_marker(pytest.mark.xdist_group("system" if is_system else str(item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("system") is None)
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the built-in corpus, its data and a short training of it, for all system tests."""

@@ -151,6 +151,10 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
             ["exits.halting=sequence", "exits.kernel_width=2.0"],
             'exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none',
         ),
+        (
+            ["exits.halting=multinomial", "exits.halting_units=8"],
+            'exits.halting_units is for the decision after each block; set exits.halting = "geometric"',
+        ),
         (["validation.metric=bleu", "validation.sentences=0"], 'validation.metric = "bleu" needs validation.sentences above 0'),
     ],
 )

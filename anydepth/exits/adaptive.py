@@ -38,10 +38,11 @@ def load_model(run: Run) -> AdaptiveTransformer:
 
 
 def start_from(model: AdaptiveTransformer, weights: Path) -> None:
-    """Fills all of `model` that the file `weights` has; a halting module that it lacks keeps its fresh weights."""
+    """Fills all of `model` that the file `weights` has; a halting module of another kind or size keeps its fresh weights."""
     if not weights.exists():
         raise RunError(f"there is no {weights}, which this run was to start from; make the run again with --from and --overwrite")
     own, loaded = model_tensors(model), load_tensors(weights)[0]
-    kept = {name: tensor for name, tensor in loaded.items() if name in own or not name.startswith(HALTING)}
-    fresh = {name: tensor for name, tensor in own.items() if name.startswith(HALTING) and name not in kept}
-    fill_model(model, kept | fresh, weights)
+    old, fresh = ({name: tensor for name, tensor in each.items() if name.startswith(HALTING)} for each in (loaded, own))
+    is_same = {name: tensor.shape for name, tensor in old.items()} == {name: tensor.shape for name, tensor in fresh.items()}
+    kept = {name: tensor for name, tensor in loaded.items() if name not in old}
+    fill_model(model, kept | (old if is_same else fresh), weights)

@@ -75,6 +75,21 @@ def geometric_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times:
     return _projection_flops(shape) + 2 * shape.dim * exits.long()
 
 
+def units_decision(units: int) -> DecisionCost:
+    """The cost of a geometric-like decision by `units` rectified units: 2 d_d u + 2 u after each block below N, and the output projection.
+
+    Not in the paper, whose decision is one vector's.
+    """
+    if units < 1:
+        raise UsageError(f"a decision by {units} units sees nothing; make it 1 or more")
+
+    def cost(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+        """FLOPs of each token."""
+        return _projection_flops(shape) + (2 * shape.dim * units + 2 * units) * exits.long().clamp(max=shape.blocks - 1)
+
+    return cost
+
+
 def confidence_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
     """FP = 2 q(t) V d_d of each token, which contains its output projection (appendix B).
 

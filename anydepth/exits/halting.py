@@ -66,15 +66,22 @@ class MultinomialHalting(nn.Module):
 
 
 class GeometricHalting(nn.Module):
-    """A decision to stop after each block, with one vector w_h and one bias for all blocks (Eqs. 12-13)."""
+    """A decision to stop after each block, with one vector w_h and one bias for all blocks (Eqs. 12-13).
 
-    def __init__(self, dim: int) -> None:
+    Beyond the paper, `units` rectified units between the state and w_h, the same for all blocks too: what tells a sure word from a guess
+    is not linear in the state.
+    """
+
+    def __init__(self, dim: int, units: int = 0) -> None:
         super().__init__()
-        self.stop_score = _linear(dim, 1)
+        self.units = units
+        self.features = nn.Linear(dim, units) if units else None
+        self.stop_score = _linear(units or dim, 1)
 
     def halt_logits(self, hidden: Float[Tensor, "*place dim"]) -> Float[Tensor, "*place"]:
-        """w_h h_t^n + b_h, whose sigmoid is the probability chi_t^n of stopping here (Eq. 12)."""
-        return F.linear(hidden, self.stop_score.weight, self.stop_score.bias).squeeze(-1)
+        """w_h h_t^n + b_h, whose sigmoid is the probability chi_t^n of stopping here (Eq. 12); w_h relu(W h_t^n + b) + b_h with units."""
+        seen = hidden if self.features is None else F.relu(self.features(hidden))
+        return F.linear(seen, self.stop_score.weight, self.stop_score.bias).squeeze(-1)
 
     def exit_log_probs(
         self,
@@ -107,7 +114,7 @@ def make_halting(config: Config) -> Halting | None:
         case "multinomial":
             return MultinomialHalting(dim, blocks)
         case "geometric":
-            return GeometricHalting(dim)
+            return GeometricHalting(dim, config.exits.halting_units)
         case "none":
             return None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.exits.flops import confidence_decision, geometric_decision, shortlist_decision, similarity_decision
+from anydepth.exits.flops import confidence_decision, geometric_decision, shortlist_decision, similarity_decision, units_decision
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
 from anydepth.exits.names import POLICY_FORMS, THRESHOLD_FAMILIES
 from anydepth.exits.policies import FixedExit, MultinomialExit, Policy, SequenceExit, UniformExit
@@ -64,7 +64,8 @@ def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTr
         case "geometric":
             require_halting(family, "geometric", model)
             assert isinstance(halting, GeometricHalting)
-            return ThresholdExit(family, taus, lambda: HaltProbability(halting), geometric_decision)
+            cost = units_decision(halting.units) if halting.units else geometric_decision
+            return ThresholdExit(family, taus, lambda: HaltProbability(halting), cost)
         case "confidence":
             return ThresholdExit(family, taus, lambda: Confidence(model), confidence_decision)
         case "margin":

@@ -41,6 +41,13 @@ def test_scores_that_a_decision_computed_are_not_computed_again(text: str) -> No
     assert executed == formula
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
+def test_a_decision_by_units_executes_what_the_formula_says(threshold: float) -> None:
+    model = tiny_model("exits.halting=geometric", "exits.halting_units=7")
+    executed, formula = executed_and_formula(model, [SENTENCE], parse_policy(f"geometric:{threshold}", model))
+    assert executed == formula
+
+
 @pytest.mark.parametrize("text", ["geometric:0.5", "geometric:1", "similarity:0.6"])
 def test_other_decisions_execute_no_more_than_the_formula_and_hardly_less(text: str) -> None:
     model = tiny_model("exits.halting=geometric")

@@ -78,6 +78,16 @@ def test_a_start_takes_over_all_weights_but_those_of_another_halting_module(tmp_
     assert all(is_taken_over[name] == (not name.startswith(HALTING) or before == after) for name in fresh)
 
 
+def test_a_start_leaves_a_halting_module_of_another_size_as_it_is(tmp_path: Path) -> None:
+    old = tiny_model("exits.halting=geometric", seed=1)
+    model = tiny_model("exits.halting=geometric", "exits.halting_units=3", seed=2)
+    fresh = {name: tensor.clone() for name, tensor in model_tensors(model).items() if name.startswith(HALTING)}
+    save_tensors(tmp_path / "start.safetensors", model_tensors(old))
+    start_from(model, tmp_path / "start.safetensors")
+    old_tensors = model_tensors(old)
+    assert all(tensor.equal(fresh.get(name, old_tensors.get(name))) for name, tensor in model_tensors(model).items())
+
+
 def test_a_start_with_other_weights_than_the_model_has_is_refused(tmp_path: Path) -> None:
     model, fewer = tiny_model("exits.halting=geometric"), tiny_model("model.blocks=3", "exits.halting=geometric")
     save_tensors(tmp_path / "start.safetensors", model_tensors(fewer))

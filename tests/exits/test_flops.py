@@ -23,9 +23,11 @@ from anydepth.exits.flops import (
     similarity_decision,
     skipped_block_flops,
     token_flops,
+    units_decision,
 )
 
 WORDS = 5
+UNITS = 6
 SHAPE = DecoderShape(blocks=BLOCKS, dim=DIM, ffn_dim=FFN_DIM, encoder_dim=ENCODER_DIM, vocab=TARGET_VOCAB)
 ONE_BLOCK = DecoderShape(blocks=1, dim=DIM, ffn_dim=FFN_DIM, encoder_dim=ENCODER_DIM, vocab=TARGET_VOCAB)
 TWO_BLOCKS = DecoderShape(blocks=2, dim=DIM, ffn_dim=FFN_DIM, encoder_dim=ENCODER_DIM, vocab=TARGET_VOCAB)
@@ -38,6 +40,7 @@ DECISIONS: dict[str, DecisionCost] = {
     "confidence": confidence_decision,
     "similarity": similarity_decision,
     "shortlist": shortlist_decision(WORDS),
+    "units": units_decision(UNITS),
 }
 
 
@@ -53,6 +56,7 @@ def decision_after_block(name: str, shape: DecoderShape, n: int) -> int:
         "multinomial": lambda: linear(shape.dim, shape.blocks) if n == 1 else 0,
         "geometric": lambda: linear(shape.dim, 1),
         "confidence": lambda: linear(shape.dim, shape.vocab),
+        "units": lambda: linear(shape.dim, UNITS) + linear(UNITS, 1) if n < shape.blocks else 0,
         "similarity": lambda: 3 * linear(shape.dim, 1),
         "shortlist": lambda: linear(shape.dim, shape.vocab) if n == 1 else linear(shape.dim, WORDS) if n < shape.blocks else 0,
     }
@@ -135,6 +139,7 @@ def test_two_tokens_of_a_small_shape_by_hand() -> None:
         "confidence": without + (1 + 3) * word,
         "similarity": without + 2 * word + (1 + 3) * 12,
         "shortlist": without + word + (word + 20 + word),
+        "units": without + 2 * word + (1 + 2) * (2 * 2 * 6 + 2 * 6),
     }
     assert {name: sentence_flops(SMALL, [1, 3], 3, decision) for name, decision in DECISIONS.items()} == by_hand
 
@@ -198,3 +203,8 @@ def test_exits_of_another_model_are_noticed(exits: list[int]) -> None:
 def test_a_shortlist_without_words_is_refused() -> None:
     with pytest.raises(UsageError, match=r"a shortlist of 0 words holds no word; make it 1 or longer"):
         shortlist_decision(0)
+
+
+def test_a_decision_without_units_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"a decision by 0 units sees nothing; make it 1 or more"):
+        units_decision(0)

@@ -190,6 +190,16 @@ def test_the_default_exit_of_geometric_halting_is_the_first_with_chi_above_one_h
     assert set(expected) == set(range(1, BLOCKS + 1))
 
 
+def test_units_between_the_state_and_the_decision_are_rectified_and_shared_by_all_blocks() -> None:
+    halting = GeometricHalting(DIM, units=3)
+    hidden = torch.randn(BLOCKS, 2, 5, DIM, generator=torch.Generator().manual_seed(1))
+    assert halting.features is not None
+    w, b, v, c = (parameter.detach() for parameter in (*halting.features.parameters(), *halting.stop_score.parameters()))
+    expected = (torch.einsum("nbtd,ud->nbtu", hidden, w) + b).clamp(min=0) @ v[0] + c
+    torch.testing.assert_close(halting.halt_logits(hidden).detach(), expected)
+    assert GeometricHalting(DIM).features is None
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("decisions", range(8))
 def test_chi_of_exactly_one_half_goes_on(decisions: int, dtype: torch.dtype) -> None:
