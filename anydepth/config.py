@@ -125,6 +125,7 @@ class ExitsConfig(Section):
     kernel_width: Annotated[float, Field(ge=0)] = 0.0
     exit_loss_weight: Annotated[float, Field(ge=0)] = 1.0
     stop_gradient: bool = False
+    rate_factor: Annotated[float, Field(gt=0)] = 1.0
     path_weight: Annotated[float, Field(ge=0)] = 0.0
 
 

@@ -92,7 +92,7 @@ class Trainer:
         self.model = AdaptiveTransformer(config, source_vocab=sizes.vocab, target_vocab=sizes.vocab, is_joint=False).train()
         self.objective = contestant.objective(self.model, config)
         self.parameters = list(self.model.parameters())
-        self.optimizer = make_optimizer(self.model, config.training)
+        self.optimizer = make_optimizer(self.model, config)
         self.batch = make_full_batch(sentences=sizes.sentences, length=sizes.length, vocab=sizes.vocab)
         self.steps = 0
 

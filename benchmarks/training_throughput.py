@@ -210,7 +210,7 @@ def make_models(config: Config, *, vocab: int) -> dict[str, nn.Module]:
 
 def make_step(name: str, model: nn.Module, config: Config) -> Step:
     """A function that makes one update with a batch and returns the loss of a token."""
-    optimizer, parameters = make_optimizer(model, config.training), list(model.parameters())
+    optimizer, parameters = make_optimizer(model, config), list(model.parameters())
     if name != OURS:
         return lambda batch: plain_step(model, optimizer, parameters, config.training, batch)
     assert isinstance(model, AdaptiveTransformer)

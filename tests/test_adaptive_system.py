@@ -13,9 +13,8 @@ from anydepth.evaluation.tuning import TuneSettings, segment_numbers, tune_run
 from anydepth.inference.points import PointSet, Wish, choose_point
 from anydepth.training.start import continued_run, train_run
 
-SENTENCES = 100
 SEGMENT = 0.5
-NOISE = 2.0  # BLEU on so few sentences
+NOISE = 1.0  # BLEU on 500 sentences
 HALTING = {"sequence": "sequence", "multinomial": "multinomial", "geometric": "geometric:0.5"}
 COMBINATIONS = [(halting, oracle) for halting in HALTING for oracle in ("likelihood", "correctness")]
 pytestmark = [pytest.mark.system, pytest.mark.timeout(540)]
@@ -23,45 +22,42 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(540)]
 
 @dataclass(frozen=True)
 class Workshop:
-    """A folder with some text to tune and test on, an aligned run, and the second stages made from it."""
+    """An aligned run with its text, and a folder for the second stages that start from it."""
 
     folder: Path
+    text: Path
     aligned: Path
 
     def second_stage(self, halting: str, oracle: str, penalty: float, *more: str, updates: int = 20) -> Path:
         """A run that learned where to stop."""
         run = self.folder / f"{halting}-{oracle}-{penalty:g}-{updates}"
         changes = [f"exits.halting={halting}", f"exits.oracle={oracle}", f"exits.exit_penalty={penalty}", f"training.updates={updates}"]
-        changes += ["training.learning_rate=2e-3", "training.warmup=10", "training.cooldown=0.7", "validation.sentences=0", *more]
+        changes += ["training.learning_rate=2e-3", "training.warmup=10", "training.cooldown=0.8", "validation.sentences=0", *more]
         if not run.exists():
             train_run(run, lambda: continued_run(run, self.aligned, None, changes, overwrite=False), validation_scorer)
         return run
 
     def measured(self, run: Path, *policies: str) -> dict[str, Measurement]:
         """Greedy figures of the policies on the test sentences, by the names that were given."""
-        evaluation = evaluate_run(run, str(self.folder / "test"), policies, options=Options(beam=1), say=lambda text: None)
+        evaluation = evaluate_run(run, str(self.text / "test"), policies, options=Options(beam=1), say=lambda text: None)
         return dict(zip(policies, evaluation.results, strict=True))
 
 
 @pytest.fixture(scope="module")
 def workshop(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    folder = tmp_path_factory.mktemp("adaptive")
-    for split in ("valid", "test"):
-        for language in ("de", "en"):
-            lines = (trained / "text" / f"{split}.{language}").read_text(encoding="utf-8").splitlines(keepends=True)
-            (folder / f"{split}.{language}").write_text("".join(lines[:SENTENCES]), encoding="utf-8")
-    return Workshop(folder, trained / "run")
+    return Workshop(tmp_path_factory.mktemp("adaptive"), trained / "text", trained / "run")
 
 
 @pytest.fixture(scope="module")
 def taught(workshop: Workshop) -> Path:
-    return workshop.second_stage("geometric", "correctness", 0.1, "exits.path_weight=0.5", updates=120)
+    changes = ["exits.halting_units=128", "exits.stop_gradient=true", "training.batch_tokens=1200"]
+    return workshop.second_stage("geometric", "likelihood", 0.02, *changes, updates=300)
 
 
 @pytest.fixture(scope="module")
 def points(workshop: Workshop, taught: Path) -> PointSet:
     settings = TuneSettings(candidates=1000, segment=SEGMENT, decoded=2, beam=1)
-    return tune_run(taught, str(workshop.folder / "valid"), "geometric", settings, say=lambda text: None)
+    return tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
 
 
 @pytest.mark.parametrize(("halting", "oracle"), COMBINATIONS)
@@ -87,18 +83,17 @@ def test_lower_thresholds_stop_earlier_and_gain_no_bleu(workshop: Workshop, taug
         assert all(after < before + NOISE for before, after in pairwise(bleu)), bleu
 
 
-@pytest.mark.xfail(reason="after trainings this short 56.4 BLEU at half depth against 60.4 was measured; confidence: 56.5", strict=False)
 def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(workshop: Workshop, taught: Path, points: PointSet) -> None:
     policy = choose_point([points], Wish(average_exit=3.0)).policy
     figures = workshop.measured(taught, policy, "fixed:6")
-    assert figures[policy].average_exit <= 3.2
+    assert figures[policy].average_exit <= 3.05
     assert figures[policy].scores.bleu.value > figures["fixed:6"].scores.bleu.value - 1
     assert figures[policy].flops_share < 0.75
 
 
 def test_points_found_by_replay_are_level_with_those_of_decoding(workshop: Workshop, taught: Path, points: PointSet) -> None:
     settings = TuneSettings(method="decode", candidates=20, segment=SEGMENT, beam=1)
-    decoded = tune_run(taught, str(workshop.folder / "valid"), "geometric", settings, say=lambda text: None)
+    decoded = tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
     best = dict(zip(segments(points), (point.bleu for point in points.points), strict=True))
     for segment, point in zip(segments(decoded), decoded.points, strict=True):
         assert max(bleu for other, bleu in best.items() if other <= segment) > point.bleu - 0.1

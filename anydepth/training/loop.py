@@ -38,7 +38,7 @@ class Training:
             start_from(self.model, run.start_file)
         self.model.to(workers.device)
         self.objective = workers.wrap(TrainingObjective(self.model, self.config))
-        self.optimizer = make_optimizer(self.model, self.config.training)
+        self.optimizer = make_optimizer(self.model, self.config)
         self.progress = Progress()
         self.stop = StopRequest()
 

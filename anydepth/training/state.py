@@ -7,8 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from anydepth.config import TrainingConfig
+from anydepth.config import Config
 from anydepth.errors import RunError
+from anydepth.exits.adaptive import HALTING
 from anydepth.model.checkpoint import fill_model, load_tensors, model_tensors, save_tensors
 from anydepth.text.batches import Position
 
@@ -28,9 +29,16 @@ class Progress:
     validated_update: int = 0
 
 
-def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam(0.9, 0.98) as in section 4.1; weight decay, where set, is decoupled."""
-    return torch.optim.AdamW(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay, fused=True)
+def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
+    """Adam(0.9, 0.98) as in section 4.1; weight decay, where set, is decoupled.
+
+    The halting module, where there is one, is a group of its own, whose learning rate is `exits.rate_factor` times that of the rest.
+    """
+    parameters = dict(model.named_parameters())
+    halting = [parameter for name, parameter in parameters.items() if name.startswith(HALTING)]
+    others = [parameter for name, parameter in parameters.items() if not name.startswith(HALTING)]
+    groups = [{"params": others, "factor": 1.0}, *([{"params": halting, "factor": config.exits.rate_factor}] if halting else [])]
+    return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.training.weight_decay, fused=True)
 
 
 def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:

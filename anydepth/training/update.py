@@ -84,7 +84,7 @@ def clip_and_step(optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Para
     if not torch.isfinite(norm):
         return False
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group["factor"]
     optimizer.step()
     optimizer.zero_grad()
     return True

@@ -105,7 +105,7 @@ def test_two_processes_give_the_gradient_of_one_that_accumulates_twice_as_much(t
 def with_gradient(*values: float) -> tuple[nn.Parameter, torch.optim.Optimizer]:
     parameter = nn.Parameter(torch.zeros(len(values)))
     parameter.grad = torch.tensor(values)
-    return parameter, torch.optim.SGD([parameter], lr=99.0)
+    return parameter, torch.optim.SGD([{"params": [parameter], "factor": 1.0}], lr=99.0)
 
 
 def test_a_long_gradient_is_cut_to_the_norm_and_a_short_one_is_not() -> None:
@@ -127,8 +127,20 @@ def test_a_gradient_that_is_not_finite_moves_nothing(bad: float) -> None:
 
 
 def test_the_optimizer_is_adam_with_the_moments_of_the_paper() -> None:
-    (group,) = make_optimizer(tiny_model(), tiny_config("training.weight_decay=0.25").training).param_groups
+    (group,) = make_optimizer(tiny_model(), tiny_config("training.weight_decay=0.25")).param_groups
     assert (group["betas"], group["weight_decay"]) == ((0.9, 0.98), 0.25)
+
+
+def test_the_halting_module_moves_as_many_times_faster_as_its_factor_says() -> None:
+    config = tiny_config("exits.halting=geometric", "exits.rate_factor=5.0", "training.clip_norm=1e9")
+    model = tiny_model("exits.halting=geometric")
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    assert clip_and_step(make_optimizer(model, config), list(model.parameters()), config.training, 0.01)
+    for name, parameter in model.named_parameters():
+        step = 0.05 if name.startswith("halting.") else 0.01  # Adam's first step is the learning rate itself
+        torch.testing.assert_close(before[name] - parameter.detach(), torch.full_like(parameter, step))
 
 
 def poisoned_objective(batch: Batch) -> TrainingObjective:
