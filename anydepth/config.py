@@ -119,7 +119,7 @@ class ExitsConfig(Section):
     """How the model learns where to stop: section 3 of the paper. Without a halting module there is nothing to learn."""
 
     halting: Literal["none", "sequence", "multinomial", "geometric"] = "none"
-    halting_units: Annotated[int, Field(ge=0)] = 0
+    halting_units: Annotated[int, Field(ge=0, le=65_536)] = 0
     oracle: Literal["likelihood", "correctness"] = "correctness"
     exit_penalty: Annotated[float, Field(ge=0)] = 0.1
     kernel_width: Annotated[float, Field(ge=0)] = 0.0
@@ -173,7 +173,10 @@ class Config(Section):
         if self.exits.halting == "sequence" and self.exits.path_weight > 0:
             raise ValueError('exits.path_weight is for tokens that leave at different blocks; exits.halting = "sequence" has none')
         if self.exits.halting != "geometric" and self.exits.halting_units > 0:
-            raise ValueError('exits.halting_units is for the decision after each block; set exits.halting = "geometric"')
+            raise ValueError(
+                f'exits.halting_units = {self.exits.halting_units} needs exits.halting = "geometric", which decides after each block; '
+                "set that, or exits.halting_units = 0"
+            )
         if self.exits.halting == "sequence" and self.exits.kernel_width > 0:
             raise ValueError('exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none')
         if self.validation.metric == "bleu" and self.validation.sentences == 0:
@@ -263,13 +266,16 @@ def _apply_change(values: dict[str, Any], change: str) -> None:
 
 def _is_setting(sections: list[str], key: str) -> bool:
     """Whether there is a setting of that name to go back to its default."""
-    fields = Config.model_fields
+    section: type[BaseModel] | None = Config
     for name in sections:
-        annotation = fields[name].annotation if name in fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return False
-        fields = annotation.model_fields
-    return key in fields
+        section = _section(section, name) if section is not None else None
+    return section is not None and key in section.model_fields and _section(section, key) is None
+
+
+def _section(above: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """The section `name` in the section `above`, if there is one."""
+    annotation = above.model_fields[name].annotation if name in above.model_fields else None
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
 def _parse_value(text: str) -> Any:

@@ -187,7 +187,8 @@ def exit_probabilities(halting: Halting, states: Sequence[Tensor], memory: Seque
 
 def stop_probability(halting: GeometricHalting, hidden: Tensor) -> Tensor:
     """chi (Eq. 12)."""
-    return 1 / (1 + (-linear(halting.stop_score, hidden)[0]).exp())
+    seen = hidden if halting.features is None else linear(halting.features, hidden).clamp(min=0)
+    return 1 / (1 + (-linear(halting.stop_score, seen)[0]).exp())
 
 
 def joint_loss(

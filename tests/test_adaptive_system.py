@@ -50,8 +50,8 @@ def workshop(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Worksho
 
 @pytest.fixture(scope="module")
 def taught(workshop: Workshop) -> Path:
-    changes = ["exits.halting_units=128", "exits.stop_gradient=true", "training.batch_tokens=1200"]
-    return workshop.second_stage("geometric", "likelihood", 0.02, *changes, updates=300)
+    changes = ["exits.halting_units=128", "exits.stop_gradient=true", "exits.rate_factor=6.0", "training.batch_tokens=1200"]
+    return workshop.second_stage("geometric", "likelihood", 0.02, *changes, updates=400)
 
 
 @pytest.fixture(scope="module")

@@ -153,7 +153,8 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
         ),
         (
             ["exits.halting=multinomial", "exits.halting_units=8"],
-            'exits.halting_units is for the decision after each block; set exits.halting = "geometric"',
+            'exits.halting_units = 8 needs exits.halting = "geometric", which decides after each block; '
+            "set that, or exits.halting_units = 0",
         ),
         (["validation.metric=bleu", "validation.sentences=0"], 'validation.metric = "bleu" needs validation.sentences above 0'),
     ],
@@ -271,9 +272,17 @@ def test_all_six_combinations_of_halting_module_and_oracle_can_be_set(kind: str,
     assert (config.exits.halting, config.exits.oracle) == (kind, oracle)
 
 
-@pytest.mark.parametrize("change", ["training.minuets=none", "trainig.minutes=none", "training.minutes.more=none"])
-def test_none_for_what_is_no_setting_is_refused(change: str) -> None:
-    with pytest.raises(ConfigError):
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("training.minuets=none", r"there is no setting training.minuets; did you mean training.minutes\?"),
+        ("trainig.minutes=none", r"there is no setting trainig; did you mean training\?"),
+        ("training.minutes.more=none", r"training.minutes = .* cannot be used"),
+        ("model=none", r"model is a section of settings and cannot be 'none'"),
+    ],
+)
+def test_none_for_what_is_no_setting_is_refused(change: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         make_config({}, [change])
 
 

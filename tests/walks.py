@@ -46,6 +46,7 @@ def spread_exits(model: AdaptiveTransformer) -> None:
         states = model.decode(batch.target_inputs, memory, batch.source_mask)
         if isinstance(model.halting, GeometricHalting):
             linear, seen = model.halting.stop_score, states[:-1].flatten(0, 2)
+            seen = seen if model.halting.features is None else model.halting.features(seen).relu()
         else:
             assert isinstance(model.halting, MultinomialHalting)
             linear, seen = model.halting.token_scores, states[0].flatten(0, 1)

@@ -34,7 +34,7 @@ def evaluation_table(evaluation: Evaluation) -> str:
         f"chrF       {first.scores.chrf.signature}",
         f"recipe     run {recipe.run} | weights {recipe.weights} | test {recipe.test} ({recipe.languages}, {first.sentences:,} sentences)"
         f" | beam {first.beam} | length penalty {first.length_penalty:g}"
-        f" | anydepth {recipe.anydepth} | torch {recipe.torch}, {recipe.threads} threads",
+        f"{f' | wish {recipe.wish}' if recipe.wish else ''} | anydepth {recipe.anydepth} | torch {recipe.torch}, {recipe.threads} threads",
     ]
     if (comparison := first.comparison) is not None:
         drawn = f"{comparison.samples:,} samples, seed {comparison.seed}"

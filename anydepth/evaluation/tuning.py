@@ -306,16 +306,19 @@ def for_missed_segments(
     *,
     segment: float,
 ) -> Int[np.ndarray, " more"]:
-    """A further candidate for every segment whose `chosen` ones were found in another when their average exits were `decoded`.
+    """A further candidate, where there is one, for every segment whose `chosen` came out in another when their exits were `decoded`.
 
     Decoding goes deeper or less deep than replay by about the same factor for all candidates, which the decoded ones tell.
     """
-    factor = float(np.median((decoded - 1) / np.maximum(costs[chosen] - 1, 1e-9)))
-    expected = 1 + (costs - 1) * factor
     missed = np.setdiff1d(segment_numbers(costs[chosen], segment), segment_numbers(decoded, segment))
-    best = promising(expected, worth, segment=segment, count=1)
-    is_wanted = np.isin(segment_numbers(expected[best], segment), missed) & ~np.isin(best, chosen)
-    more: Int[np.ndarray, " more"] = best[is_wanted]
+    left = np.setdiff1d(np.arange(len(costs)), chosen)
+    is_telling = costs[chosen] > 1  # what always stops at once tells nothing of the factor
+    if not len(missed) or not len(left) or not is_telling.any():
+        return left[:0]
+    factor = float(np.median((decoded[is_telling] - 1) / (costs[chosen][is_telling] - 1)))
+    expected = 1 + (costs - 1) * factor
+    best = left[promising(expected[left], worth[left], segment=segment, count=1)]
+    more: Int[np.ndarray, " more"] = best[np.isin(segment_numbers(expected[best], segment), missed)]
     return more
 
 

@@ -11,4 +11,4 @@ POLICY_FORMS = {
     "similarity": "similarity:TAU,...",
     "shortlist": "shortlist:K:TAU,...",
 }
-THRESHOLD_FAMILIES = tuple(name for name, form in POLICY_FORMS.items() if "TAU" in form)
+THRESHOLD_FAMILIES = ("geometric", "confidence", "margin", "similarity", "shortlist")

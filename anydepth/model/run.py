@@ -114,6 +114,7 @@ def create_run(
 
     It is made beside its place and moved there when all is well, so that a mistake in the settings costs no earlier run.
     """
+    assert (origin is None) == (start is None), "weights to start from are those of a run"
     run = Run(Path(folder))
     if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
         if not overwrite:

@@ -226,7 +226,7 @@ def file_hash(path: Path) -> str:
 def _known_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
     """The tokenizers of a run or of a prepared folder, saved in the folder; they must be joint or separate as the settings say."""
     origin = Path(str(settings.tokenizer_from))
-    sides = _sides_of_run(origin)
+    sides = {} if settings.joint else _sides_of_run(origin)
     tokenizers = {}
     for language in (settings.source_lang, settings.target_lang):
         own = f"tokenizer.{sides[language]}.model" if language in sides else tokenizer_name(language, joint=False)
@@ -257,7 +257,7 @@ def _train_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[
     languages = (settings.source_lang, settings.target_lang)
 
     def train(name: str, lines: Iterator[str]) -> Tokenizer:
-        pieces = settings.vocab_size or DEFAULT_VOCAB_SIZE
+        pieces = DEFAULT_VOCAB_SIZE if settings.vocab_size is None else settings.vocab_size
         report(f"{name}: learning {pieces:,} pieces from at most {settings.sample:,} lines")
         tokenizer = train_tokenizer(lines, vocab_size=pieces, sample=settings.sample)
         tokenizer.save(folder / name)

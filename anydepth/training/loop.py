@@ -34,7 +34,7 @@ class Training:
         self.config = run.config
         torch.manual_seed(self.config.training.seed)
         self.model = new_model(run).train()
-        if run.origin_file.exists() and not run.state_file.exists():
+        if not run.state_file.exists() and (run.origin_file.exists() or run.start_file.exists()):
             start_from(self.model, run.start_file)
         self.model.to(workers.device)
         self.objective = workers.wrap(TrainingObjective(self.model, self.config))

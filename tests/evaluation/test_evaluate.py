@@ -58,6 +58,12 @@ def test_a_wish_is_met_by_the_families_that_are_named_and_never_passed_over(run:
     assert wished_names(policies, translator, Wish()) == wished_names(policies, translator, None) == policy_names(policies, translator)
 
 
+def test_the_recipe_tells_what_was_wished_for(run: Run, valid: str) -> None:
+    evaluation = evaluate_run(run.folder, valid, [], wish=Wish(average_exit=3.0), options=Options(beam=1), say=quiet)
+    assert evaluation.recipe.wish == "--average-exit 3"
+    assert evaluate_run(run.folder, valid, ["fixed:1"], wish=Wish(), options=Options(beam=1), say=quiet).recipe.wish is None
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [

@@ -62,13 +62,20 @@ def test_executed_flops_and_a_comparison_have_columns_only_where_they_were_asked
     comparison = Comparison(-0.125, -1.5, 1.25, 0.75, 1000, 1, "sig")
     told = replace(figures, executed_mflops_per_token=1.23456, comparison=comparison)
     evaluation = Evaluation(replace(RECIPE, against="fixed:2"), [told, replace(told, comparison=replace(comparison, difference=2.0))])
-    head, first, second, *_ = evaluation_table(evaluation).splitlines()
+    head, first, second, *notes = evaluation_table(evaluation).splitlines()
     assert headings(head) == [*HEADINGS, "executed MFLOPs/token", "BLEU against fixed:2"]
     assert "1.235" in first.split()
     assert first.endswith("-0.12 [-1.50, +1.25] p=0.750")
     assert second.endswith("+2.00 [-1.50, +1.25] p=0.750")
+    assert "against    paired bootstrap of 1,000 samples, seed 1: difference, 95% interval, p-value" in notes
     assert headings(evaluation_table(Evaluation(RECIPE, [figures])).splitlines()[0]) == HEADINGS
     assert json.loads(evaluation_json(evaluation))["results"][0]["comparison"] == asdict(comparison)
+
+
+def test_a_wish_is_part_of_the_recipe(figures: Measurement) -> None:
+    table = evaluation_table(Evaluation(replace(RECIPE, wish="--flops 0.4"), [figures]))
+    assert " | wish --flops 0.4 | " in table.splitlines()[-1]
+    assert "wish" not in evaluation_table(Evaluation(RECIPE, [figures]))
 
 
 def test_the_table_of_points_has_a_row_for_each_and_their_recipe() -> None:

@@ -112,6 +112,21 @@ def test_every_stored_point_is_what_decoding_it_gives(run: Run, held: str, polic
     )
 
 
+def test_a_further_candidate_for_a_missed_segment_is_decoded_and_kept(
+    run: Run, held: str, counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "for_missed_segments", lambda costs, worth, chosen, decoded, segment: np.setdiff1d(range(20), chosen)[-1:])
+    tune_run(run.folder, held, "geometric", BRIEF, say=quiet)
+    with_one_more = list(counted)
+    monkeypatch.setattr(tuning, "for_missed_segments", lambda costs, worth, chosen, decoded, segment: chosen[:0])
+    (run.folder / "tuning.jsonl").rename(run.folder / "before.jsonl")
+    counted.clear()
+    tune_run(run.folder, held, "geometric", BRIEF, say=quiet)
+    assert with_one_more[:-1] == counted
+    further = json.loads((run.folder / "before.jsonl").read_text(encoding="utf-8").splitlines()[-1])["point"]["policy"]
+    assert further == with_one_more[-1]
+
+
 @pytest.mark.parametrize("method", ["replay", "decode"])
 def test_each_segment_keeps_the_best_of_all_that_were_decoded_in_it(run: Run, held: str, method: str, counted: list[str]) -> None:
     settings = TuneSettings(method=method, candidates=12, segment=0.5, decoded=2)

@@ -131,6 +131,18 @@ def test_a_segment_whose_candidate_came_out_in_another_gets_one_that_should_come
     assert for_missed_segments(costs, worth, chosen, costs[chosen], segment=0.5).tolist() == []
 
 
+def test_a_missed_segment_gets_the_next_best_where_the_best_was_decoded_already() -> None:
+    costs, worth = np.array([1.6, 1.7, 2.4, 3.0]), np.array([-1.0, -2.0, -0.5, -0.2])
+    assert for_missed_segments(costs, worth, np.array([0, 2, 3]), np.array([2.1, 2.4, 3.0]), segment=0.5).tolist() == [1]
+
+
+def test_what_stops_at_once_does_not_tell_how_much_deeper_decoding_goes() -> None:
+    costs, worth = np.array([1.0, 1.5, 1.9]), np.array([-3.0, -2.0, -1.0])
+    assert for_missed_segments(costs, worth, np.array([0, 2]), np.array([1.0, 2.3]), segment=0.5).tolist() == [1]
+    assert for_missed_segments(costs[:1], worth[:1], np.array([0]), np.array([1.6]), segment=0.5).tolist() == []
+    assert for_missed_segments(costs, worth, np.array([0]), np.array([1.6]), segment=0.5).tolist() == []
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [

@@ -43,11 +43,14 @@ def histogram(exits: list[list[int]]) -> list[int]:
     return [flat.count(n) for n in range(1, BLOCKS + 1)]
 
 
-@pytest.mark.parametrize(("kind", "oracle", "width"), COMBINATIONS)
+@pytest.mark.parametrize(
+    ("kind", "oracle", "width", "units"), [*((*each, 0) for each in COMBINATIONS), ("geometric", "likelihood", 0.0, 5)]
+)
 def test_the_joint_loss_is_the_decoding_loss_and_alpha_times_the_cross_entropy_with_the_oracle(
-    kind: str, oracle: str, width: float
+    kind: str, oracle: str, width: float, units: int
 ) -> None:
     changes = (f"exits.oracle={oracle}", f"exits.kernel_width={width}", "exits.exit_loss_weight=0.7", "exits.exit_penalty=0.05")
+    changes = (*changes, f"exits.halting_units={units}")
     objective, batch = new_objective(kind, *changes), tiny_batch()
     sums: BatchSums = objective(batch, 0)
     decoding, exiting, oracles = reference.joint_loss(objective.model, sentences_of(batch), tiny_config(f"exits.halting={kind}", *changes))
@@ -203,6 +206,8 @@ def test_drawn_exits_belong_to_the_seed() -> None:
     even = torch.full((BLOCKS, BATCH, 50), -math.log(BLOCKS))
     assert drawn_exits(even, 3).equal(drawn_exits(even, 3))
     assert not drawn_exits(even, 3).equal(drawn_exits(even, 4))
+    from_dropouts_numbers = torch.rand(BATCH, 50, generator=torch.Generator().manual_seed(3)).mul(BLOCKS).long() + 1
+    assert not drawn_exits(even, 3).equal(from_dropouts_numbers)
 
 
 @pytest.mark.parametrize("n", range(1, BLOCKS + 1))

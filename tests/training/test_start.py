@@ -172,6 +172,15 @@ def test_a_run_that_lost_the_weights_to_start_from_does_not_start_from_chance(or
         train_run(run.folder, lambda: run, lambda data, config: lambda model: [])
 
 
+def test_a_run_with_weights_to_start_from_but_without_a_note_of_their_origin_starts_from_them(origin: Run, tmp_path: Path) -> None:
+    changes = ["exits.halting=geometric", "training.updates=1", "training.learning_rate=1e-9", "training.final=last"]
+    run = continued_run(tmp_path / "run", origin.folder, None, changes, overwrite=False)
+    run.origin_file.unlink()
+    train_run(run.folder, lambda: run, lambda data, config: no_scores)
+    before, after = load_tensors(origin.weights_file)[0], load_tensors(run.weights_file)[0]
+    torch.testing.assert_close({name: after[name] for name in before}, before, atol=1e-7, rtol=0)
+
+
 def test_the_settings_of_a_continued_run_may_come_from_a_file_and_from_changes(origin: Run, tmp_path: Path) -> None:
     (tmp_path / "exits.toml").write_text('[exits]\nhalting = "multinomial"\noracle = "likelihood"\n', encoding="utf-8")
     run = continued_run(
