@@ -29,7 +29,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train, valid, test = (str(folder / "text" / split) for split in ("train", "valid", "test"))
     prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=2000), folder / "data")
     config = Path(__file__).parents[1] / "configs" / "demo.toml"
-    changes = ["validation.every=1100"]
     run = folder / "run"
-    train_run(run, lambda: new_run(run, config, folder / "data", changes, overwrite=False), validation_scorer)
+    train_run(run, lambda: new_run(run, config, folder / "data", [], overwrite=False), validation_scorer)
     return folder

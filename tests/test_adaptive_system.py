@@ -56,7 +56,7 @@ def taught(workshop: Workshop) -> Path:
 
 @pytest.fixture(scope="module")
 def points(workshop: Workshop, taught: Path) -> PointSet:
-    settings = TuneSettings(candidates=1000, segment=SEGMENT, decoded=2, beam=1)
+    settings = TuneSettings(candidates=2000, segment=SEGMENT, beam=1)
     return tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
 
 

@@ -35,6 +35,6 @@ def test_average_exits_are_those_of_the_policies(evaluation: Evaluation) -> None
 @pytest.mark.system
 def test_the_validation_loss_falls_while_training_and_with_depth(trained: Path) -> None:
     lines = Run(trained / "run").metrics_file.read_text(encoding="utf-8").splitlines()
-    first, last = [event["nll"] for event in map(json.loads, lines) if event["event"] == "valid"]
+    first, *_, last = [event["nll"] for event in map(json.loads, lines) if event["event"] == "valid"]
     assert all(after < before - 0.5 for before, after in zip(first, last, strict=True))
     assert last[0] > last[1] > last[2]
