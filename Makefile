@@ -30,7 +30,7 @@ lint: .venv/ready
 # Two processes of one thread each do more on two cores than one process of two threads.
 test: lint
 	@echo "==> behaviour"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 bench: demo
 	@echo "==> the benchmarks (about 20 minutes)"
