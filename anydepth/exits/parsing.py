@@ -82,9 +82,10 @@ def require_halting(text: str, kind: str, model: AdaptiveTransformer) -> None:
     if not isinstance(model.halting, TRAINED[kind]):
         has = next((name for name, module in TRAINED.items() if isinstance(model.halting, module)), None)
         own = f"it has that of {has}" if has else "it has none"
+        units = " --set exits.halting_units=0" if isinstance(model.halting, GeometricHalting) and model.halting.units else ""
         raise UsageError(
             f"{text}: this run was not trained with the {kind} halting module ({own}); "
-            f"train one with `anydepth train --from RUN --to NEW --set exits.halting={kind}`"
+            f"train one with `anydepth train --from RUN --to NEW --set exits.halting={kind}{units}`"
         )
 
 

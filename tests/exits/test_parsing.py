@@ -194,6 +194,11 @@ def test_a_policy_that_the_run_was_not_trained_for_is_refused_with_what_it_has_a
     refused(text, MODELS[has], rf"{text}: this run was not trained with the {kind} halting module \({own}\); {cure}")
 
 
+def test_the_way_from_a_module_with_units_to_another_kind_leaves_the_units_out() -> None:
+    model = tiny_model("exits.halting=geometric", "exits.halting_units=3")
+    refused("multinomial", model, r"multinomial: .*`anydepth train .* --set exits.halting=multinomial --set exits.halting_units=0`$")
+
+
 @pytest.mark.parametrize("text", ["fixed:2", "uniform", "confidence:0.9", "margin:0.9", "similarity:0.9", "shortlist:5:0.9"])
 @pytest.mark.parametrize("has", ["none", "sequence", "multinomial", "geometric"])
 def test_a_policy_that_needs_no_training_fits_every_model(text: str, has: str) -> None:
