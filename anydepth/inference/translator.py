@@ -6,18 +6,16 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from anydepth.config import DecodingConfig
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import Policy
+from anydepth.inference.engine import Engine, TorchEngine
 from anydepth.inference.points import OperatingPoint, PointSet, Wish, choose_point, load_points
 from anydepth.inference.stream import arriving
 from anydepth.model.run import Run
-from anydepth.search.beam import Hypothesis, SearchSettings, search
-from anydepth.text.batches import batch_plan, make_source
+from anydepth.search.beam import Hypothesis, SearchSettings
 from anydepth.text.tokenizer import WORD_START, Tokenizer
 
 END_PIECE = "</s>"
@@ -62,9 +60,11 @@ class Translator:
         config: DecodingConfig,
         *,
         run: Run | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.run = run
         self.model = model
+        self.engine = engine or TorchEngine(model)
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self.config = config
@@ -119,15 +119,13 @@ class Translator:
             raise UsageError("translate takes a list of lines, not one text; write translate([text])")
         policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
         encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
-        numbers = np.array([number for number, ids in enumerate(encoded) if ids], dtype=np.int64)
+        numbers = [number for number, ids in enumerate(encoded) if ids]
         limit = self.model.config.max_length
-        lengths = np.array([min(len(encoded[number]), limit) + 1 for number in numbers], dtype=np.int64)
         translations = [Translation()] * len(lines)
-        budget = (batch_tokens or self.config.batch_tokens) // settings.beam
-        for batch in batch_plan(lengths, numbers, max_tokens=budget):
-            found = self._search([encoded[number][:limit] for number in batch], policy, settings)
-            for number, hypotheses in zip(batch, found, strict=True):
-                translations[number] = self._translation(hypotheses, source_length=len(encoded[number]), limit=limit)
+        sequences = [encoded[number][:limit] for number in numbers]
+        found = self.engine.search(sequences, policy, settings, batch_tokens=batch_tokens or self.config.batch_tokens)
+        for number, hypotheses in zip(numbers, found, strict=True):
+            translations[number] = self._translation(hypotheses, source_length=len(encoded[number]), limit=limit)
         return translations
 
     def translate_stream(
@@ -157,11 +155,6 @@ class Translator:
             length_offset=self.config.length_offset,
             best=best,
         )
-
-    def _search(self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings) -> list[list[Hypothesis]]:
-        source, mask = make_source(sequences)
-        device = self.model.target_embedding.weight.device
-        return search(self.model, source.to(device), mask.to(device), policy, settings)
 
     def _translation(self, hypotheses: Sequence[Hypothesis], *, source_length: int, limit: int) -> Translation:
         ranked = [

@@ -1,7 +1,7 @@
 """Beam search in small pieces; greedy search is a beam of 1."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -30,17 +30,25 @@ class SearchSettings:
     length_ratio: float = 1.5
     length_offset: int = 20
     best: int = 1
+    exact_length: int | None = None  # for timing: every output has this many tokens, none of them EOS
 
     def __post_init__(self) -> None:
         if self.beam < 1:
             raise UsageError(f"beam = {self.beam} holds no hypothesis; set it to 1 or more")
         if not 1 <= self.best <= self.beam:
             raise UsageError(f"best = {self.best} must lie between 1 and beam = {self.beam}; lower best or widen the beam")
+        if self.exact_length is not None and self.exact_length < 1:
+            raise UsageError(f"exact_length = {self.exact_length} leaves nothing to produce; set it to 1 or more")
+
+    @property
+    def never_produced(self) -> list[int]:
+        """The tokens that continue nothing."""
+        return NEVER_PRODUCED if self.exact_length is None else [*NEVER_PRODUCED, EOS]
 
     def limits(self, source_mask: Bool[Tensor, "sentence source"], *, max_length: int) -> Int[Tensor, " sentence"]:
         """The most tokens that each output may have, EOS included; it depends on the length of its own source only."""
         lengths = source_mask.sum(dim=1).tolist()
-        limits = [min(max_length, math.ceil(self.length_ratio * length) + self.length_offset) for length in lengths]
+        limits = [min(max_length, self.exact_length or math.ceil(self.length_ratio * length) + self.length_offset) for length in lengths]
         return torch.tensor(limits, dtype=torch.long, device=source_mask.device)
 
 
@@ -92,7 +100,7 @@ def search(
             decisions = policy.decisions()
             hidden, exits = model.step(frontier.tokens, cache, planned, decisions.revise)
             log_probs = decisions.word_logits(model, hidden, exits).log_softmax(dim=-1)
-            candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam)
+            candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam, banned=settings.never_produced)
             frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam)
         ranked = history.ranked(len(source), length_penalty=settings.length_penalty)
     return [hypotheses[: settings.best] for hypotheses in ranked]
@@ -104,13 +112,15 @@ def start_frontier(limits: Int[Tensor, " sentence"], planned: Int[Tensor, "sente
     return Frontier(numbers, limits, planned, zeros, zeros[:, None].float(), torch.full_like(limits, BOS), zeros)
 
 
-def best_candidates(totals: Float[Tensor, "sentence width"], log_probs: Float[Tensor, "row vocab"], *, count: int) -> Candidates:
-    """The `count` best continuations of each sentence, or as many as there are; PAD, BOS and UNK never continue anything."""
+def best_candidates(
+    totals: Float[Tensor, "sentence width"], log_probs: Float[Tensor, "row vocab"], *, count: int, banned: Sequence[int] = NEVER_PRODUCED
+) -> Candidates:
+    """The `count` best continuations of each sentence, or as many as there are; `banned` tokens never continue anything."""
     sentences, width = totals.shape
     vocab = log_probs.shape[1]
     sums = totals.view(-1, 1) + log_probs  # (row, vocab)
-    sums[:, NEVER_PRODUCED] = -math.inf
-    count = min(count, width * (vocab - len(NEVER_PRODUCED)))
+    sums[:, banned] = -math.inf
+    count = min(count, width * (vocab - len(banned)))
     best, places = sums.view(sentences, width * vocab).topk(count)  # (sentence, candidate)
     first_rows = torch.arange(0, sentences * width, width, device=totals.device)[:, None]
     rows, tokens = first_rows + places // vocab, places % vocab
