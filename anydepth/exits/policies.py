@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from anydepth.errors import UsageError
-from anydepth.exits.flops import DecisionCost, multinomial_decision, no_decision, sequence_decision
-from anydepth.exits.halting import MultinomialHalting, SequenceHalting, most_probable_exits
+from anydepth.exits.flops import DecisionCost, geometric_decision, multinomial_decision, no_decision, sequence_decision, units_decision
+from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting, most_probable_exits
 from anydepth.model.transformer import Transformer
 
 
@@ -165,19 +165,38 @@ class UniformExit(Unrevised):
 
 
 @dataclass(frozen=True, eq=False)
-class ForcedExits(Unrevised):
-    """Given exits, one row for each sentence of the batch (analysis only); the last column goes on for ever."""
+class ForcedExits:
+    """Given exits, one row for each sentence of the batch (analysis only); the last column goes on for ever.
+
+    With `halting` the module is evaluated wherever it would decide, after each block below the last of `model_blocks`, and what it says
+    is ignored: for timing models whose module has learned nothing.
+    """
 
     table: Int[Tensor, "sentence time"]
+    halting: GeometricHalting | None = None
+    model_blocks: int | None = None
 
     def __post_init__(self) -> None:
         if self.table.numel() == 0 or int(self.table.min()) < 1:
             raise UsageError(f"forced exits are numbers from 1 on, at least one a sentence, but the table is {self.table.tolist()}")
+        if self.model_blocks is not None and int(self.table.max()) > self.model_blocks:
+            raise UsageError(f"forced exits go up to {int(self.table.max())}, but the model has {self.model_blocks} blocks; lower them")
 
     @property
     def blocks(self) -> int:
-        """The highest exit in the table."""
-        return int(self.table.max())
+        """The number of the model's blocks where it was given, else the highest exit in the table."""
+        return self.model_blocks or int(self.table.max())
+
+    @property
+    def cost(self) -> DecisionCost:
+        """The output projection, and the decisions that are made in vain."""
+        if self.halting is None:
+            return no_decision
+        return units_decision(self.halting.units) if self.halting.units else geometric_decision
+
+    def decisions(self) -> Decisions:
+        """Nothing to decide, or a module to ask in vain."""
+        return KeptPlan() if self.halting is None else IgnoredDecisions(self.halting, self.blocks)
 
     @property
     def name(self) -> str:
@@ -197,6 +216,20 @@ class ForcedExits(Unrevised):
             raise UsageError(f"forced exits for {len(self.table)} sentences met a batch of {len(source)}; give one row for each sentence")
         times = torch.arange(limit).clamp(max=self.table.shape[1] - 1)
         return self.table[:, times.to(self.table.device)].to(source.device)
+
+
+@dataclass
+class IgnoredDecisions(KeptPlan):
+    """The geometric-like decisions of one time step, made and not obeyed."""
+
+    halting: GeometricHalting
+    blocks: int
+
+    def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
+        """`planned` as it was, after the module has seen the rows that still run."""
+        if 0 < n < self.blocks:
+            self.halting.halt_logits(hidden)
+        return planned
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,7 @@ class Confidence(WordLogits):
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The probability of the best word."""
-        self.logits = F.linear(hidden, self.model.classifier(n))
+        self.logits = self.model.logits_at(n, hidden)
         return best_probability(self.logits)
 
 
@@ -183,7 +183,7 @@ class Margin(WordLogits):
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """p(best) - p(second best)."""
-        self.logits = F.linear(hidden, self.model.classifier(n))
+        self.logits = self.model.logits_at(n, hidden)
         two = (self.logits.topk(2, dim=-1).values - self.logits.logsumexp(dim=-1, keepdim=True)).exp()
         return (two[:, 0] - two[:, 1]).clamp(0, 1)
 
@@ -201,7 +201,7 @@ class ShortlistConfidence(WordLogits):
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The probability of the best word of the row's shortlist, among those of the shortlist."""
         if n == 1:
-            self.logits = F.linear(hidden, self.model.classifier(1))
+            self.logits = self.model.logits_at(1, hidden)
             self.words = self.logits.topk(min(self.size, self.logits.shape[1]), dim=-1).indices  # (row, K)
             self.is_first = True
             return best_probability(self.logits)

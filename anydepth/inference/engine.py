@@ -15,6 +15,8 @@ from anydepth.text.batches import batch_plan, make_source
 class Engine(Protocol):
     """Finds the hypotheses of source sentences. The plain step of the model is the specification: same tokens, same exits."""
 
+    model: AdaptiveTransformer
+
     @property
     def name(self) -> str:
         """The engine in the words of a recipe, such as "torch"."""

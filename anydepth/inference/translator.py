@@ -12,6 +12,7 @@ from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import Policy
 from anydepth.inference.engine import Engine, TorchEngine
+from anydepth.inference.engines import AUTOMATIC, make_engine
 from anydepth.inference.points import OperatingPoint, PointSet, Wish, choose_point, load_points
 from anydepth.inference.stream import arriving
 from anydepth.model.run import Run
@@ -70,11 +71,15 @@ class Translator:
         self.config = config
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Translator":
-        """The translator of the run at `folder`."""
+    def load(cls, folder: str | Path, *, engine: str = AUTOMATIC, int8: bool = False, threads: int | None = None) -> "Translator":
+        """The translator of the run at `folder`; `engine` is "native", "onnx", "torch", or "auto" for the fastest at hand.
+
+        `int8` asks for 8-bit products, which are faster and change a few words.
+        """
         run = Run(Path(folder))
         model = load_model(run)
-        return cls(model, *run.tokenizers(), run.config.decoding, run=run)
+        made = make_engine(engine, model, int8=int8, threads=threads, run=run)
+        return cls(made.model, *run.tokenizers(), run.config.decoding, run=run, engine=made)
 
     def policy(self, text: str | None) -> Policy:
         """The policy that `text` names, as in "fixed:3"; full depth without one."""

@@ -109,16 +109,26 @@ class Transformer(nn.Module):
         """The states h_t^0 that enter the first decoder block."""
         return self._embed(self.target_embedding, target_inputs, start=0)
 
+    def logits_at(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row vocab"]:
+        """The scores of all words by the classifier of exit n (Eq. 3)."""
+        return F.linear(hidden, self.classifier(n))
+
     def exit_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
         """The scores of all words for states that left at `exits`, each from its own exit's classifier (Eq. 3)."""
         distinct = torch.unique(exits).tolist() if self.config.classifiers == "untied" else [self.config.classifier_exits[-1]]
         if len(distinct) == 1:
-            return F.linear(hidden, self.classifier(distinct[0]))
+            return self.logits_at(distinct[0], hidden)
         logits = hidden.new_empty(len(hidden), self.target_embedding.num_embeddings)
         for n in distinct:
             rows = (exits == n).nonzero()[:, 0]
-            logits[rows] = F.linear(hidden[rows], self.classifier(n))
+            logits[rows] = self.logits_at(n, hidden[rows])
         return logits
+
+    def start_cache(
+        self, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]
+    ) -> DecoderCache:
+        """What `step` needs before the first position of a batch of sentences."""
+        return DecoderCache.start(memory, source_mask)
 
     def step(
         self, tokens: Int[Tensor, " row"], cache: DecoderCache, planned: Int[Tensor, " row"], revise: Revise
@@ -172,9 +182,13 @@ class Transformer(nn.Module):
 
 def sinusoids(stop: int, dim: int) -> Float[Tensor, "time dim"]:
     """The sinusoidal position vectors of positions 0..stop-1: sines in the first half, cosines in the second."""
-    rates = torch.exp(torch.arange(dim // 2) * (-math.log(10_000.0) / max(dim // 2 - 1, 1)))
-    angles = torch.arange(stop)[:, None] * rates  # (time, dim / 2)
+    angles = torch.arange(stop)[:, None] * position_rates(dim)  # (time, dim / 2)
     return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def position_rates(dim: int) -> Float[Tensor, " rate"]:
+    """How fast the angles of the dim / 2 sinusoids grow with the position."""
+    return torch.exp(torch.arange(dim // 2) * (-math.log(10_000.0) / max(dim // 2 - 1, 1)))
 
 
 @functools.lru_cache(maxsize=8)

@@ -92,7 +92,7 @@ def search(
     history = History()
     with torch.inference_mode(), _evaluating(model):
         memory = model.encode(source, source_mask)
-        cache = DecoderCache.start(memory, source_mask)
+        cache = model.start_cache(memory, source_mask)
         limits = settings.limits(source_mask, max_length=model.config.max_length)
         frontier = start_frontier(limits, policy.plan(source, source_mask, memory, limit=int(limits.max())))
         while len(frontier.sentences):

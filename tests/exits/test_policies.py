@@ -8,7 +8,8 @@ from torch import Tensor
 from walks import POLICIES, choices, model_for, walk
 
 from anydepth.errors import UsageError
-from anydepth.exits.halting import MultinomialHalting, SequenceHalting
+from anydepth.exits.flops import DecoderShape
+from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
 from anydepth.text.batches import make_batch, make_source
@@ -66,6 +67,29 @@ def test_forced_exits_for_another_number_of_sentences_are_refused() -> None:
 def test_forced_exits_below_one_or_missing_are_refused(table: Tensor) -> None:
     with pytest.raises(UsageError, match=r"forced exits are numbers from 1 on, at least one a sentence, but the table is \[\["):
         ForcedExits(table)
+
+
+def test_forced_exits_above_the_model_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"forced exits go up to 5, but the model has 4 blocks; lower them"):
+        ForcedExits(torch.tensor([[1, 5]]), model_blocks=BLOCKS)
+
+
+@pytest.mark.parametrize("units", [0, 5])
+@torch.no_grad()
+def test_forced_exits_ask_a_halting_module_below_the_last_block_and_ignore_it(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = model_for("geometric", f"exits.halting_units={units}"), tiny_batch()
+    assert isinstance(model.halting, GeometricHalting)
+    table = random_exits(BATCH, TIME, seed=4)
+    asked, answer = [], model.halting.halt_logits
+    monkeypatch.setattr(model.halting, "halt_logits", lambda hidden: asked.append(len(hidden)) or answer(hidden))
+    plain, asking = ForcedExits(table), ForcedExits(table, model.halting, BLOCKS)
+    exits, logits = walk(model, batch, asking)
+    assert exits.equal(table)
+    assert logits.equal(walk(model, batch, plain)[1])
+    assert sum(asked) == int(table.clamp(max=BLOCKS - 1).sum())
+    shape, times = DecoderShape(BLOCKS, DIM, 20, 16, 23), torch.arange(1, TIME + 1).expand(BATCH, TIME)
+    cost = parse_policy("geometric:0.5", model).cost
+    assert asking.cost(shape, table, times).equal(cost(shape, table, times))
 
 
 def test_a_fixed_exit_outside_the_model_is_refused() -> None:

@@ -1,0 +1,89 @@
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+def instruction_sets() -> list[str]: ...
+
+class Shape:
+    def __init__(
+        self,
+        *,
+        heads: int,
+        encoder_dim: int,
+        encoder_ffn: int,
+        decoder_dim: int,
+        decoder_ffn: int,
+        encoder_blocks: int,
+        blocks: int,
+        source_vocab: int,
+        target_vocab: int,
+    ) -> None: ...
+
+class Rule:
+    planned: Rule
+    sequence: Rule
+    multinomial: Rule
+    geometric: Rule
+    confidence: Rule
+    margin: Rule
+    similarity: Rule
+    shortlist: Rule
+    __members__: Mapping[str, Rule]
+
+class Policy:
+    def __init__(
+        self,
+        *,
+        rule: Rule,
+        thresholds: Sequence[float] = ...,
+        shortlist: int = ...,
+        plans: Sequence[Sequence[int]] = ...,
+        is_halting_watched: bool = ...,
+    ) -> None: ...
+
+class Settings:
+    def __init__(
+        self,
+        *,
+        beam: int,
+        best: int,
+        length_penalty: float,
+        banned: Sequence[int],
+        eos: int,
+        bos: int,
+        batch_sentences: int,
+        batch_tokens: int,
+        is_deferred: bool = ...,
+        threads: int = ...,
+    ) -> None: ...
+
+class Found:
+    tokens: list[int]
+    exits: list[int]
+    token_scores: list[float]
+    score: float
+
+class Counts:
+    encoder_flops: int
+    decoder_flops: int
+    copied_pairs: int
+    decoder_rows: int
+    steps: int
+    encoder_seconds: float
+
+class Engine:
+    instructions: str
+    def __init__(
+        self,
+        *,
+        shape: Shape,
+        tensors: Mapping[str, np.ndarray],
+        classifiers: Sequence[str],
+        halting: str,
+        halting_units: int,
+        is_int8: bool,
+        instructions: str = ...,
+    ) -> None: ...
+    def search(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], policy: Policy, settings: Settings
+    ) -> tuple[list[list[Found]], Counts]: ...

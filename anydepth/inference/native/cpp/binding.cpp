@@ -1,0 +1,123 @@
+// What Python sees: an engine made from the tensors of a model, and its search.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <map>
+#include <memory>
+
+#include "search.h"
+
+namespace py = pybind11;
+using namespace anydepth;
+using Tensor = py::array_t<float, py::array::c_style>;
+
+namespace {
+
+std::vector<const Kernels*> available() {
+    std::vector<const Kernels*> sets;
+#ifdef ANYDEPTH_X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
+        sets.push_back(&kernels_avx512);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&kernels_avx2);
+#endif
+    sets.push_back(&kernels_plain);
+    return sets;
+}
+
+const Kernels& kernels_named(const std::string& name) {
+    for (const Kernels* set : available())
+        if (name.empty() || name == set->name) return *set;
+    throw py::value_error("this processor has no " + name);
+}
+
+class Engine {
+  public:
+    Engine(const Shape& shape, const std::map<std::string, Tensor>& tensors, const std::vector<std::string>& classifiers,
+           const std::string& halting, int halting_units, bool is_int8, const std::string& instructions)
+        : tensors_(tensors),
+          model_(kernels_named(instructions), shape, is_int8, kind_of(halting), halting_units, classifiers,
+                 [this](const std::string& name) { return tensors_.at(name).data(); }) {}
+
+    py::tuple search(const std::vector<std::vector<int>>& sources, const std::vector<int>& limits, const Policy& policy,
+                     const Settings& settings) const {
+        Counts counts;
+        std::vector<std::vector<Found>> found;
+        {
+            const py::gil_scoped_release release;
+            found = anydepth::search(model_, sources, limits, policy, settings, counts);
+        }
+        return py::make_tuple(found, counts);
+    }
+    const char* instructions() const { return model_.kernels.name; }
+
+  private:
+    static Halting kind_of(const std::string& name) {
+        if (name == "sequence") return Halting::sequence;
+        if (name == "multinomial") return Halting::multinomial;
+        return name == "geometric" ? Halting::geometric : Halting::none;
+    }
+    std::map<std::string, Tensor> tensors_;  // holds the numbers that the model points to
+    Model model_;
+};
+
+}  // namespace
+
+PYBIND11_MODULE(_native, module) {
+    module.doc() = "Beam search with early exits, compiled.";
+    module.def("instruction_sets", [] {
+        std::vector<std::string> names;
+        for (const Kernels* set : available()) names.emplace_back(set->name);
+        return names;
+    });
+    py::class_<Shape>(module, "Shape")
+        .def(py::init([](int heads, int encoder_dim, int encoder_ffn, int decoder_dim, int decoder_ffn, int encoder_blocks, int blocks,
+                         int source_vocab, int target_vocab) {
+                 return Shape{heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, source_vocab, target_vocab};
+             }),
+             py::kw_only(), py::arg("heads"), py::arg("encoder_dim"), py::arg("encoder_ffn"), py::arg("decoder_dim"), py::arg("decoder_ffn"),
+             py::arg("encoder_blocks"), py::arg("blocks"), py::arg("source_vocab"), py::arg("target_vocab"));
+    py::enum_<Rule>(module, "Rule")
+        .value("planned", Rule::planned)
+        .value("sequence", Rule::sequence)
+        .value("multinomial", Rule::multinomial)
+        .value("geometric", Rule::geometric)
+        .value("confidence", Rule::confidence)
+        .value("margin", Rule::margin)
+        .value("similarity", Rule::similarity)
+        .value("shortlist", Rule::shortlist);
+    py::class_<Policy>(module, "Policy")
+        .def(py::init([](Rule rule, std::vector<float> thresholds, int shortlist, std::vector<std::vector<int>> plans, bool watch) {
+                 return Policy{rule, std::move(thresholds), shortlist, std::move(plans), watch};
+             }),
+             py::kw_only(), py::arg("rule"), py::arg("thresholds") = std::vector<float>{}, py::arg("shortlist") = 0,
+             py::arg("plans") = std::vector<std::vector<int>>{}, py::arg("is_halting_watched") = false);
+    py::class_<Settings>(module, "Settings")
+        .def(py::init([](int beam, int best, double length_penalty, std::vector<int> banned, int eos, int bos, int batch_sentences,
+                         int64_t batch_tokens, bool is_deferred, int threads) {
+                 return Settings{beam, best, length_penalty, std::move(banned), eos, bos, batch_sentences, batch_tokens, is_deferred, threads};
+             }),
+             py::kw_only(), py::arg("beam"), py::arg("best"), py::arg("length_penalty"), py::arg("banned"), py::arg("eos"), py::arg("bos"),
+             py::arg("batch_sentences"), py::arg("batch_tokens"), py::arg("is_deferred") = true, py::arg("threads") = 1);
+    py::class_<Found>(module, "Found")
+        .def_readonly("tokens", &Found::tokens)
+        .def_readonly("exits", &Found::exits)
+        .def_readonly("token_scores", &Found::token_scores)
+        .def_readonly("score", &Found::score);
+    py::class_<Counts>(module, "Counts")
+        .def_readonly("encoder_flops", &Counts::encoder_flops)
+        .def_readonly("decoder_flops", &Counts::decoder_flops)
+        .def_readonly("copied_pairs", &Counts::copied_pairs)
+        .def_readonly("decoder_rows", &Counts::decoder_rows)
+        .def_readonly("steps", &Counts::steps)
+        .def_readonly("encoder_seconds", &Counts::encoder_seconds);
+    py::class_<Engine>(module, "Engine")
+        .def(py::init<const Shape&, const std::map<std::string, Tensor>&, const std::vector<std::string>&, const std::string&, int, bool,
+                      const std::string&>(),
+             py::kw_only(), py::arg("shape"), py::arg("tensors"), py::arg("classifiers"), py::arg("halting"), py::arg("halting_units"),
+             py::arg("is_int8"), py::arg("instructions") = "")
+        .def_property_readonly("instructions", &Engine::instructions)
+        .def("search", &Engine::search, py::arg("sources"), py::arg("limits"), py::arg("policy"), py::arg("settings"));
+}

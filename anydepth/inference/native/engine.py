@@ -1,0 +1,164 @@
+"""The compiled engine behind the same contract as the plain step: same tokens, same exits, less time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from anydepth.errors import UsageError
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.halting import GeometricHalting
+from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
+from anydepth.exits.thresholds import ThresholdExit
+from anydepth.inference.engine import TorchEngine
+from anydepth.model.checkpoint import model_tensors
+from anydepth.model.transformer import sinusoids
+from anydepth.search.beam import Hypothesis, SearchSettings
+from anydepth.text.batches import make_source
+from anydepth.text.tokenizer import BOS, EOS
+
+try:
+    from anydepth.inference.native import _native
+except ImportError:  # there was no compiler when anydepth was installed
+    _native = None  # type: ignore[assignment]
+
+SENTENCES = 32  # searched together where neither the user nor the budget of tokens says less
+
+
+class NativeEngine:
+    """Search in C++ with the weights of a model, in float32 or with 8-bit products.
+
+    Each row passes only the blocks that it needs; keys and values of a copied state are made when a later token first looks at them; a
+    finished sentence's place is taken by the next.
+    """
+
+    def __init__(
+        self, model: AdaptiveTransformer, *, int8: bool = False, threads: int = 1, instructions: str = "", is_deferred: bool = True
+    ) -> None:
+        require_native()
+        self.model = model
+        self.name = "native-int8" if int8 else "native"
+        self.threads = threads
+        self.is_deferred = is_deferred
+        self.plain = TorchEngine(model)
+        shape, vocab = model.config, model.target_embedding.num_embeddings
+        units = model.halting.units if isinstance(model.halting, GeometricHalting) else 0
+        self.engine = _native.Engine(
+            shape=_native.Shape(
+                heads=shape.heads,
+                encoder_dim=shape.encoder.dim,
+                encoder_ffn=shape.encoder.ffn_dim,
+                decoder_dim=shape.decoder.dim,
+                decoder_ffn=shape.decoder.ffn_dim,
+                encoder_blocks=shape.encoder.blocks,
+                blocks=shape.blocks,
+                source_vocab=model.source_embedding.num_embeddings,
+                target_vocab=vocab,
+            ),
+            tensors=named_arrays(model),
+            classifiers=classifier_names(model),
+            halting=type(model.halting).__name__.removesuffix("Halting").lower(),
+            halting_units=units,
+            is_int8=int8,
+            instructions=instructions,
+        )
+        self.flops = 0
+
+    def executed_flops(self) -> int:
+        """FLOPs that the decoder has executed in all searches so far, those of every hypothesis of the beam and of deferred copies."""
+        return self.flops
+
+    def search(
+        self,
+        sequences: Sequence[Sequence[int]],
+        policy: Policy,
+        settings: SearchSettings,
+        *,
+        batch_tokens: int,
+        batch_sentences: int | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each sentence; a policy of an unknown kind is left to the plain step."""
+        if not sequences:
+            return []
+        source, mask = make_source(sequences)
+        limits = settings.limits(mask, max_length=self.model.config.max_length)
+        translated = native_policy(policy, source, mask, limit=int(limits.max()))
+        if translated is None:
+            return self.plain.search(sequences, policy, settings, batch_tokens=batch_tokens, batch_sentences=batch_sentences)
+        found, counts = self.engine.search(
+            [[*ids, EOS] for ids in sequences],
+            limits.tolist(),
+            translated,
+            _native.Settings(
+                beam=settings.beam,
+                best=settings.best,
+                length_penalty=settings.length_penalty,
+                banned=settings.never_produced,
+                eos=EOS,
+                bos=BOS,
+                batch_sentences=batch_sentences or SENTENCES,
+                batch_tokens=batch_tokens,
+                is_deferred=self.is_deferred,
+                threads=self.threads,
+            ),
+        )
+        self.flops += counts.decoder_flops
+        return [
+            [Hypothesis(each.tokens, each.exits, each.token_scores, each.score, each.tokens[-1] == EOS) for each in hypotheses]
+            for hypotheses in found
+        ]
+
+
+def has_native() -> bool:
+    """Whether the compiled module was built."""
+    return _native is not None
+
+
+def require_native() -> None:
+    """Refuses in one sentence where there is no compiled module."""
+    if _native is None:
+        raise UsageError(
+            "the native engine was not built when anydepth was installed (it takes a C++ compiler, such as g++); "
+            "install one and anydepth again, or use --engine onnx or --engine torch"
+        )
+
+
+def named_arrays(model: AdaptiveTransformer) -> dict[str, np.ndarray]:
+    """The weights by their names in a checkpoint, both embeddings even where they are one, and the vectors of the positions."""
+    length, shape = model.config.max_length + 1, model.config
+    tensors = {name: tensor.detach().float().cpu().contiguous() for name, tensor in model_tensors(model).items()}
+    tensors["source_embedding.weight"] = model.source_embedding.weight.detach().float().cpu().contiguous()
+    tensors["encoder_positions"] = sinusoids(length, shape.encoder.dim)
+    tensors["decoder_positions"] = sinusoids(length, shape.decoder.dim)
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+def classifier_names(model: AdaptiveTransformer) -> list[str]:
+    """The names of the output classifiers: one for all exits, or one for each."""
+    if model.config.classifiers == "tied":
+        return ["target_embedding.weight"]
+    return [f"classifiers.{number}" for number in range(len(model.classifiers))]
+
+
+def native_policy(
+    policy: Policy, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
+) -> "_native.Policy | None":
+    """The policy as the compiled search knows it; None if it does not."""
+    match policy:
+        case FixedExit():
+            return _native.Policy(rule=_native.Rule.planned, plans=[[policy.n]] * len(source))
+        case UniformExit() | ForcedExits():
+            plans = policy.plan(source, mask, torch.empty(*source.shape, 0), limit=limit).tolist()
+            is_watched = isinstance(policy, ForcedExits) and policy.halting is not None
+            return _native.Policy(rule=_native.Rule.planned, plans=plans, is_halting_watched=is_watched)
+        case SequenceExit():
+            return _native.Policy(rule=_native.Rule.sequence)
+        case MultinomialExit():
+            return _native.Policy(rule=_native.Rule.multinomial)
+        case ThresholdExit():
+            name, _, words = policy.family.partition(":")
+            rule = _native.Rule.__members__[name]
+            return _native.Policy(rule=rule, thresholds=policy.thresholds, shortlist=int(words or 0))
+    return None

@@ -1,0 +1,215 @@
+"""The native engine: the tokens and exits of the plain step for every policy, beam, batch and instruction set."""
+
+import random
+
+import pytest
+import torch
+from tiny import SOURCE_VOCAB, tiny_model
+from walks import POLICIES, model_for
+
+from anydepth.errors import UsageError
+from anydepth.evaluation.executed import executed_decoder_flops
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.halting import GeometricHalting
+from anydepth.exits.parsing import parse_policy
+from anydepth.exits.policies import FixedExit, ForcedExits, Policy
+from anydepth.inference.engine import Engine, TorchEngine
+from anydepth.inference.engines import automatic_engine, make_engine
+from anydepth.inference.native import engine as native_engine
+from anydepth.inference.native.engine import NativeEngine, has_native
+from anydepth.search.beam import Hypothesis, SearchSettings, search
+from anydepth.text.batches import make_source
+from anydepth.text.tokenizer import EOS
+
+INSTRUCTIONS = native_engine._native.instruction_sets() if has_native() else ["plain"]
+ALL = [*POLICIES, "forced"]
+LOTS = 1_000_000  # of tokens: no limit
+
+pytestmark = pytest.mark.skipif(not has_native(), reason="there was no C++ compiler when anydepth was installed")
+
+
+def sentences(count: int, *, longest: int = 9, seed: int = 1) -> list[list[int]]:
+    randomness = random.Random(seed)
+    return [randomness.choices(range(4, SOURCE_VOCAB), k=randomness.randint(1, longest)) for _ in range(count)]
+
+
+def policy_of(text: str, model: AdaptiveTransformer, count: int) -> Policy:
+    if text == "forced":
+        return ForcedExits(torch.randint(1, model.blocks + 1, (count, 5), generator=torch.Generator().manual_seed(count)))
+    return parse_policy(text, model)
+
+
+def found(engine: Engine, texts: list[list[int]], policy: Policy, settings: SearchSettings, **limits: int) -> list[list[Hypothesis]]:
+    return engine.search(texts, policy, settings, **{"batch_tokens": LOTS, **limits})
+
+
+def outputs(hypotheses: list[list[Hypothesis]]) -> list[list[tuple[list[int], list[int], bool]]]:
+    return [[(each.tokens, each.exits, each.has_finished) for each in ranked] for ranked in hypotheses]
+
+
+def scores(hypotheses: list[list[Hypothesis]]) -> list[float]:
+    return [score for ranked in hypotheses for each in ranked for score in [each.score, *each.token_scores]]
+
+
+@pytest.mark.parametrize("text", ALL)
+def test_tokens_exits_and_scores_are_those_of_the_plain_step(text: str) -> None:
+    lefts: set[int] = set()
+    for beam in (1, 5):
+        model = model_for(text, seed=beam)
+        for count in (1, 7, 64):
+            settings = SearchSettings(beam=beam, best=beam, length_penalty=0.7, length_ratio=0.5, length_offset=4)
+            texts, policy = sentences(count, seed=count), policy_of(text, model, count)
+            plain = search(model, *make_source(texts), policy, settings)
+            for instructions in INSTRUCTIONS:
+                own = found(NativeEngine(model, instructions=instructions), texts, policy, settings)
+                assert outputs(own) == outputs(plain), instructions
+                assert scores(own) == pytest.approx(scores(plain), abs=1e-4), instructions
+            lefts |= {left for ranked in plain for each in ranked for left in each.exits}
+    assert len(lefts) > 1 or text.startswith("fixed"), "a policy that never chooses would pass anything"
+
+
+@pytest.mark.parametrize("classifiers", ["tied", "shared", "untied"])
+def test_every_kind_of_classifier(classifiers: str) -> None:
+    changes = ["model.encoder.dim=12", "model.encoder.ffn_dim=20"] if classifiers == "tied" else []
+    model = tiny_model(f"model.classifiers={classifiers}", *changes, is_joint=classifiers == "tied")
+    texts, policy = sentences(7), parse_policy("uniform", model)
+    settings = SearchSettings(beam=3, best=3)
+    assert outputs(found(NativeEngine(model), texts, policy, settings)) == outputs(found(TorchEngine(model), texts, policy, settings))
+
+
+@pytest.mark.parametrize("text", ALL)
+def test_deferred_copies_are_immediate_ones_bit_for_bit(text: str) -> None:
+    model = model_for(text, seed=2)
+    texts, policy = sentences(20), policy_of(text, model, 20)
+    settings = SearchSettings(beam=4, best=4)
+    for int8 in (False, True):
+        late = found(NativeEngine(model, int8=int8), texts, policy, settings)
+        soon = found(NativeEngine(model, int8=int8, is_deferred=False), texts, policy, settings)
+        assert outputs(late) == outputs(soon)
+        assert scores(late) == scores(soon)
+
+
+def test_deferring_saves_work() -> None:
+    model = model_for("fixed:1", seed=1)
+    for text, is_less in (("fixed:1", True), (f"fixed:{model.blocks}", False)):
+        policy, settings = parse_policy(text, model), SearchSettings(beam=1)
+        engines = [NativeEngine(model, is_deferred=is_deferred) for is_deferred in (True, False)]
+        for engine in engines:
+            found(engine, sentences(5), policy, settings)
+        late, soon = (engine.executed_flops() for engine in engines)
+        assert (late < soon) == is_less
+        assert late <= soon
+
+
+@pytest.mark.parametrize("text", ["fixed:2", "uniform", "confidence:0.1", "geometric:0.5"])
+def test_immediate_copies_execute_what_torch_counts(text: str) -> None:
+    model = model_for(text, seed=3)
+    policy, settings = parse_policy(text, model), SearchSettings(beam=1)
+    engine, (text_tokens,) = NativeEngine(model, is_deferred=False), sentences(1, longest=6)
+    with executed_decoder_flops() as executed:
+        found(TorchEngine(model), [text_tokens], policy, settings)
+    found(engine, [text_tokens], policy, settings)
+    assert engine.executed_flops() == executed.decoder
+
+
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_sentence_has_the_same_scores_in_every_batch_and_thread_bit_for_bit(int8: bool, beam: int) -> None:
+    model = model_for("geometric:0.5", seed=4)
+    texts, policy, settings = sentences(30), parse_policy("geometric:0.5", model), SearchSettings(beam=beam, best=beam)
+    engine = NativeEngine(model, int8=int8)
+    alone = [ranked for each in texts for ranked in found(engine, [each], policy, settings)]
+    for limits in ({}, {"batch_sentences": 3}, {"batch_tokens": 1}):
+        together = found(engine, texts, policy, settings, **limits)
+        assert outputs(together) == outputs(alone)
+        assert scores(together) == scores(alone)
+    assert outputs(found(NativeEngine(model, int8=int8, threads=3), texts, policy, settings)) == outputs(alone)
+
+
+def test_an_exact_length_is_kept_and_a_limit_cuts() -> None:
+    model = tiny_model()
+    policy = FixedExit(2, model.blocks)
+    for settings in (SearchSettings(beam=2, exact_length=6), SearchSettings(beam=2, length_ratio=0.01, length_offset=1)):
+        texts = sentences(5)
+        own, plain = (found(engine, texts, policy, settings) for engine in (NativeEngine(model), TorchEngine(model)))
+        assert outputs(own) == outputs(plain)
+        if settings.exact_length:
+            assert all(len(ranked[0].tokens) == 6 and EOS not in ranked[0].tokens for ranked in own)
+
+
+@pytest.mark.parametrize("instructions", INSTRUCTIONS)
+def test_int8_is_close_to_float_and_the_same_on_every_instruction_set(instructions: str) -> None:
+    model = model_for("fixed:3", seed=5)
+    texts, settings = sentences(40), SearchSettings(beam=1, exact_length=3)
+    policy = FixedExit(3, model.blocks)
+    exact, rough = (
+        found(NativeEngine(model), texts, policy, settings),
+        found(NativeEngine(model, int8=True, instructions=instructions), texts, policy, settings),
+    )
+    plain = found(NativeEngine(model, int8=True, instructions="plain"), texts, policy, settings)
+    same = [(a[0], b[0]) for a, b in zip(exact, rough, strict=True) if a[0].tokens == b[0].tokens]
+    assert len(same) > 20, "8-bit products change a few words, not most"
+    assert scores(rough) != scores(exact)
+    assert max(abs(a.score - b.score) for a, b in same) < 0.15
+    assert outputs(rough) == outputs(plain)
+    assert scores(rough) == pytest.approx(scores(plain), abs=1e-4)
+
+
+def test_a_watched_module_is_asked_and_not_obeyed() -> None:
+    model = model_for("geometric:0.5", seed=1)
+    assert isinstance(model.halting, GeometricHalting)
+    texts, table = sentences(4), torch.tensor([[1, 4], [2, 2], [4, 1], [3, 3]])
+    engine, settings = NativeEngine(model), SearchSettings(beam=2)
+    forced = found(engine, texts, ForcedExits(table), settings)
+    before = engine.executed_flops()
+    watched = found(engine, texts, ForcedExits(table, model.halting, model.blocks), settings)
+    assert outputs(watched) == outputs(forced)
+    assert engine.executed_flops() - before > before
+
+
+def test_a_policy_of_a_new_kind_is_left_to_the_plain_step() -> None:
+    class Own(FixedExitLike):
+        """A policy that the compiled search has never heard of."""
+
+    model = tiny_model()
+    texts, settings = sentences(3), SearchSettings(beam=2)
+    policy = Own(FixedExit(2, model.blocks))
+    assert outputs(found(NativeEngine(model), texts, policy, settings)) == outputs(
+        found(TorchEngine(model), texts, FixedExit(2, model.blocks), settings)
+    )
+
+
+class FixedExitLike:
+    """Passes everything on to a fixed exit, without being one."""
+
+    def __init__(self, inner: FixedExit) -> None:
+        self.inner, self.blocks, self.name, self.cost = inner, inner.blocks, "own", inner.cost
+        self.plan, self.decisions = inner.plan, inner.decisions
+
+
+def test_nothing_is_found_for_nothing() -> None:
+    model = tiny_model()
+    assert found(NativeEngine(model), [], FixedExit(1, model.blocks), SearchSettings()) == []
+
+
+def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model()
+    assert make_engine("auto", model).name == "native"
+    assert make_engine("native", model, int8=True).name == "native-int8"
+    assert make_engine("torch", model).name == "torch"
+    with pytest.raises(UsageError, match=r"there is no engine 'nativ'; did you mean native\? known: auto, native, onnx, torch"):
+        make_engine("nativ", model)
+    with pytest.raises(UsageError, match=r"the torch engine has no 8-bit products; leave out --int8"):
+        make_engine("torch", model, int8=True)
+    with pytest.raises(UsageError, match=r"needs the export of a run"):
+        make_engine("onnx", model)
+    monkeypatch.setattr(native_engine, "_native", None)
+    with pytest.raises(UsageError, match=r"was not built when anydepth was installed .* or use --engine onnx or --engine torch"):
+        make_engine("native", model)
+
+
+def test_without_a_compiler_the_plain_step_is_automatic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anydepth.inference.engines.has_native", lambda: False)
+    assert automatic_engine(None, int8=False) == "torch"
+    with pytest.raises(UsageError, match=r"--int8 needs the native engine, which was not built here, or an ONNX export"):
+        automatic_engine(None, int8=True)
