@@ -24,9 +24,10 @@ struct Kernels {
     // One query against `count` keys and values that lie anywhere; `scores` has room for `count` numbers.
     void (*attend_scattered)(const float* query, const float* const* keys, const float* const* values, int count, int heads, int dim,
                              float* scores, float* out);
-    // One query against keys (head, width of a head, padded count) and values (count, dim); `scores` has room for `padded` numbers.
-    void (*attend_dense)(const float* query, const float* keys, const float* values, int count, int padded, int heads, int dim,
-                         float* scores, float* out);
+    // m queries, `stride` apart, against keys (head, width of a head, padded count) and values (count, dim); out is (m, dim), and
+    // `scores` has room for 4 * padded numbers.
+    void (*attend_dense)(const float* queries, int m, int stride, const float* keys, const float* values, int count, int padded, int heads,
+                         int dim, float* scores, float* out);
     float (*dot)(const float* a, const float* b, int n);
     // The greatest of n numbers, and the sum of exp(x - greatest).
     void (*max_and_sum)(const float* x, int n, float* greatest, float* sum);

@@ -323,30 +323,18 @@ static inline void soften(float* scores, int count, float rate) {
     for (int i = 0; i < count; i += W) store(scores + i, load(scores + i) * inverse);
 }
 
-// out = sum of scores[s] * row(s) over `width` numbers.
-template <class Row>
-static inline void weigh(const float* scores, int count, int width, Row row, float* out) {
-    int i = 0;
-    for (; i + 2 * W <= width; i += 2 * W) {
-        vf a = all(0.0f), b = a;
-        for (int s = 0; s < count; ++s) {
-            const float* values = row(s) + i;
-            const vf score = all(scores[s]);
-            a += score * load(values);
-            b += score * load(values + W);
-        }
-        store(out + i, a);
-        store(out + i + W, b);
+// out = sum of scores[s] * values[s] over the `width` numbers from `from` on.
+static inline void weigh(const float* scores, const float* const* values, int count, int from, int width, float* out) {
+    int i = from;
+    for (; i + W <= from + width; i += W) {
+        vf total = all(0.0f);
+        for (int s = 0; s < count; ++s) total += all(scores[s]) * load(values[s] + i);
+        store(out + i, total);
     }
-    for (; i + W <= width; i += W) {
-        vf a = all(0.0f);
-        for (int s = 0; s < count; ++s) a += all(scores[s]) * load(row(s) + i);
-        store(out + i, a);
-    }
-    for (; i < width; ++i) {
-        float a = 0;
-        for (int s = 0; s < count; ++s) a += scores[s] * row(s)[i];
-        out[i] = a;
+    for (; i < from + width; ++i) {
+        float total = 0;
+        for (int s = 0; s < count; ++s) total += scores[s] * values[s][i];
+        out[i] = total;
     }
 }
 
@@ -358,35 +346,51 @@ static void attend_scattered(const float* query, const float* const* keys, const
         const int from = head * width;
         for (int s = 0; s < count; ++s) scores[s] = dot(query + from, keys[s] + from, width);
         soften(scores, count, rate);
-        weigh(scores, count, width, [&](int s) { return values[s] + from; }, out + from);
+        weigh(scores, values, count, from, width, out);
     }
 }
 
-static void attend_dense(const float* query, const float* keys, const float* values, int count, int padded, int heads, int dim,
-                         float* scores, float* out) {
-    const int width = dim / heads;
+// One head for M queries, which share every key and value that is loaded.
+template <int M>
+static inline void attend_head(const float* queries, int stride, const float* keys, const float* values, int count, int padded, int width,
+                               int dim, float* scores, float* out) {
     const float rate = 1.0f / __builtin_sqrtf((float)width);
+    for (int s = 0; s < padded; s += W) {
+        vf sums[M] = {};
+        for (int i = 0; i < width; ++i) {
+            const vf key = load(keys + (int64_t)i * padded + s);
+            UNROLLED for (int r = 0; r < M; ++r) sums[r] += queries[(int64_t)r * stride + i] * key;
+        }
+        UNROLLED for (int r = 0; r < M; ++r) store(scores + (int64_t)r * padded + s, sums[r]);
+    }
+    for (int r = 0; r < M; ++r) soften(scores + (int64_t)r * padded, count, rate);
+    int i = 0;
+    for (; i + W <= width; i += W) {
+        vf sums[M] = {};
+        for (int s = 0; s < count; ++s) {
+            const vf value = load(values + (int64_t)s * dim + i);
+            UNROLLED for (int r = 0; r < M; ++r) sums[r] += scores[(int64_t)r * padded + s] * value;
+        }
+        UNROLLED for (int r = 0; r < M; ++r) store(out + (int64_t)r * dim + i, sums[r]);
+    }
+    for (; i < width; ++i)
+        for (int r = 0; r < M; ++r) {
+            float total = 0;
+            for (int s = 0; s < count; ++s) total += scores[(int64_t)r * padded + s] * values[(int64_t)s * dim + i];
+            out[(int64_t)r * dim + i] = total;
+        }
+}
+
+static void attend_dense(const float* queries, int m, int stride, const float* keys, const float* values, int count, int padded, int heads,
+                         int dim, float* scores, float* out) {
+    const int width = dim / heads;
     for (int head = 0; head < heads; ++head) {
-        const float* q = query + head * width;
-        const float* k = keys + (int64_t)head * width * padded;
-        int s = 0;
-        for (; s + 2 * W <= padded; s += 2 * W) {
-            vf a = all(0.0f), b = a;
-            for (int i = 0; i < width; ++i) {
-                const vf value = all(q[i]);
-                a += value * load(k + (int64_t)i * padded + s);
-                b += value * load(k + (int64_t)i * padded + s + W);
-            }
-            store(scores + s, a);
-            store(scores + s + W, b);
-        }
-        for (; s < padded; s += W) {
-            vf a = all(0.0f);
-            for (int i = 0; i < width; ++i) a += all(q[i]) * load(k + (int64_t)i * padded + s);
-            store(scores + s, a);
-        }
-        soften(scores, count, rate);
-        weigh(scores, count, width, [&](int at) { return values + (int64_t)at * dim + head * width; }, out + head * width);
+        const float *k = keys + (int64_t)head * width * padded, *v = values + head * width, *q = queries + head * width;
+        float* to = out + head * width;
+        int r = 0;
+        for (; r + 4 <= m; r += 4)
+            attend_head<4>(q + (int64_t)r * stride, stride, k, v, count, padded, width, dim, scores, to + (int64_t)r * dim);
+        for (; r < m; ++r) attend_head<1>(q + (int64_t)r * stride, stride, k, v, count, padded, width, dim, scores, to + (int64_t)r * dim);
     }
 }
 

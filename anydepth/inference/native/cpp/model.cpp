@@ -98,7 +98,6 @@ Model::Model(const Kernels& kernels, const Shape& shape, bool is_int8, Halting h
     if (halting == Halting::multinomial) scores = exact("halting.token_scores", shape.blocks, dim);
     if (halting == Halting::geometric) {
         if (has_units) units = exact("halting.features", halting_units, dim);
-        scores = exact("halting.stop_score", 1, has_units ? halting_units : dim);
         stop_weight = tensor("halting.stop_score.weight");
         stop_bias = *tensor("halting.stop_score.bias");
     }
@@ -120,10 +119,8 @@ void Model::encode(const int* tokens, const std::vector<int>& starts, float* mem
             const int first = starts[s], count = starts[s + 1] - first, padded = (count + 15) / 16 * 16;
             const float* pairs = kvq.get() + (int64_t)first * 3 * dim;
             lay_out_keys(pairs, 3 * dim, count, padded, heads, dim, keys.at_least((size_t)padded * dim), values.at_least((size_t)count * dim));
-            scores.at_least(padded);
-            for (int r = 0; r < count; ++r)
-                kernels.attend_dense(pairs + (int64_t)r * 3 * dim + 2 * dim, keys.get(), values.get(), count, padded, heads, dim,
-                                     scores.get(), gathered.get() + (int64_t)(first + r) * dim);
+            kernels.attend_dense(pairs + 2 * dim, count, 3 * dim, keys.get(), values.get(), count, padded, heads, dim,
+                                 scores.at_least(4 * padded), gathered.get() + (int64_t)first * dim);
         }
         block.output.apply(kernels, gathered.get(), rows, delta.at_least((size_t)rows * dim), scratch);
         kernels.add_norm(memory, delta.get(), block.attention_norm.gain, block.attention_norm.bias, memory, rows, dim);

@@ -101,7 +101,7 @@ struct Model {
     Halting halting;
     Matrix units;       // of the geometric module, if it has any
     bool has_units;
-    Matrix scores;      // of the halting module
+    Matrix scores;      // of the sequence and the multinomial module
     const float* stop_weight = nullptr;  // w_h and b_h of the geometric module
     float stop_bias = 0;
 

@@ -178,7 +178,6 @@ class Worker {
         exits_.assign(rows, blocks);
         row_logits_.assign(rows, nullptr);
         row_nodes_.resize(rows);
-        final_.at_least((size_t)rows * dim);
         float* hidden = hidden_.at_least((size_t)rows * dim);
         const float rate = std::sqrt((float)dim);
         for (const Running& each : running_) {
@@ -246,12 +245,14 @@ class Worker {
 
         make_source_keys(n);
         weights.source_query.apply(ops_, hidden, rows, kvq, scratch_);
-        for (int r = 0; r < rows; ++r) {
+        for (int r = 0, next; r < rows; r = next) {  // the rows of a sentence look at its source together
+            for (next = r + 1; next < rows && running_[next].sentence == running_[r].sentence; ++next) {
+            }
             const Sentence& sentence = *active_[running_[r].sentence];
             const SourceKeys& source = sentence.source[n - 1];
-            scratch_.flops += 4LL * sentence.length * dim;
-            ops_.attend_dense(kvq + (size_t)r * dim, source.keys.get(), source.values.get(), sentence.length, sentence.padded, heads, dim,
-                              scores_.at_least(sentence.padded), gathered + (size_t)r * dim);
+            scratch_.flops += 4LL * (next - r) * sentence.length * dim;
+            ops_.attend_dense(kvq + (size_t)r * dim, next - r, dim, source.keys.get(), source.values.get(), sentence.length,
+                              sentence.padded, heads, dim, scores_.at_least(4 * sentence.padded), gathered + (size_t)r * dim);
         }
         weights.source_output.apply(ops_, gathered, rows, delta, scratch_);
         ops_.add_norm(hidden, delta, weights.source_norm.gain, weights.source_norm.bias, hidden, rows, dim);
@@ -326,7 +327,7 @@ class Worker {
 
     // Sets the exits of the running rows that stop after block n.
     void decide(int n, const float* hidden) {
-        const int rows = (int)running_.size(), blocks = model_.shape.blocks, dim = model_.shape.decoder_dim;
+        const int rows = (int)running_.size(), blocks = model_.shape.blocks;
         if (n == blocks) return;
         if (policy_.is_halting_watched) halt_logits(hidden, rows);
         if (policy_.rule == Rule::planned || policy_.rule == Rule::sequence) return;
@@ -345,7 +346,6 @@ class Worker {
         const float* signal = signal_.get();
         for (int r = 0; r < rows; ++r)
             if (threshold <= 0 || signal[r] > threshold) exits_[running_[r].row] = n;
-        (void)dim;
     }
 
     void signals(int n, const float* hidden) {
@@ -431,7 +431,7 @@ class Worker {
         }
         // One output: a dot-product a row, where the product of matrices would fill a panel with nothing.
         float* signal = signal_.at_least(rows);
-        const int k = model_.scores.inputs();
+        const int k = model_.has_units ? model_.units.outputs() : model_.shape.decoder_dim;
         scratch_.flops += 2LL * rows * k;
         for (int r = 0; r < rows; ++r) signal[r] = ops_.dot(seen + (size_t)r * k, model_.stop_weight, k) + model_.stop_bias;
     }
@@ -471,7 +471,6 @@ class Worker {
                 if (!row_logits_[row] && (is_one || exits_[row] == n)) chosen_.push_back(row);
             if (chosen_.empty()) continue;
             float* states = states_.at_least(chosen_.size() * dim);
-            // The rows of exit n may share logits_of(n) with none: those that decided by them have theirs already, and their buffer stays.
             float* logits = final_logits_at(n, chosen_.size() * vocab);
             for (size_t i = 0; i < chosen_.size(); ++i)
                 std::memcpy(states + i * dim, nodes_.state(row_nodes_[chosen_[i]]), sizeof(float) * dim);
@@ -539,6 +538,7 @@ class Worker {
     bool advance(Sentence& sentence, int first, int old_width) {
         const int beam = settings_.beam, count = (int)candidates_.size(), width = std::min(beam, count - old_width);
         new_rows_.clear();
+        new_places_.clear();
         for (int c = 0; c < count; ++c) {
             const Candidate& candidate = candidates_[c];
             const bool is_end = candidate.token == settings_.eos;
@@ -551,8 +551,7 @@ class Worker {
                 ++sentence.finished;
             } else {
                 new_rows_.push_back({candidate.token, entry, candidate.total, {}});
-                new_places_.resize(new_rows_.size());
-                new_places_.back() = candidate.place;
+                new_places_.push_back(candidate.place);
             }
         }
         const bool is_full = sentence.finished >= beam;
@@ -610,7 +609,7 @@ class Worker {
     std::vector<Candidate> candidates_;
     std::vector<Row> new_rows_;
     std::vector<float> top_values_;
-    Buffer<float> memory_, hidden_, final_, below_, kvq_, gathered_, delta_, inner_, states_, pairs_, scores_, signal_;
+    Buffer<float> memory_, hidden_, below_, kvq_, gathered_, delta_, inner_, states_, pairs_, scores_, signal_;
 
   public:
     Scratch scratch_;
