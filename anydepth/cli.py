@@ -19,7 +19,9 @@ from anydepth.options import (
     BatchTokens,
     Beam,
     BleuDrop,
+    EngineName,
     Flops,
+    Int8,
     LengthPenalty,
     PolicyHelp,
     PolicyName,
@@ -30,6 +32,7 @@ from anydepth.options import (
     wished_policy,
 )
 from anydepth.pictures import plot
+from anydepth.speed import BENCH_EXAMPLES, EXPORT_EXAMPLES, bench, export
 
 if TYPE_CHECKING:
     from anydepth.inference.translator import Translation, Translator
@@ -154,6 +157,8 @@ def translate(
     length_penalty: LengthPenalty = None,
     best: Annotated[int, typer.Option(min=1, help="Translations to give for each line (with --json).")] = 1,
     batch_tokens: BatchTokens = None,
+    engine: EngineName = "auto",
+    int8: Int8 = False,
     show_exits: Annotated[bool, typer.Option("--show-exits", help="Each word in the colour of its exit, with the exit behind it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Text, tokens, exits and scores as one JSON object a line.")] = False,
 ) -> None:
@@ -165,7 +170,7 @@ def translate(
         raise UsageError(f"--best {best} gives several translations a line, which needs --json")
     if show_exits and as_json:
         raise UsageError("--show-exits is for people and --json for machines; choose one (the JSON has the exits too)")
-    translator = Translator.load(run)
+    translator = Translator.load(run, engine=engine, int8=int8)
     lines = translator.translate_stream(
         input_lines(source),
         policy=wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop)),
@@ -202,6 +207,8 @@ def evaluate(
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     batch_tokens: BatchTokens = None,
+    engine: EngineName = "auto",
+    int8: Int8 = False,
     output: Annotated[Path | None, typer.Option(help="Also write the translations of the last policy to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
@@ -219,6 +226,8 @@ def evaluate(
         against=against,
         is_counted=executed,
         options=Options(beam, length_penalty, batch_tokens),
+        engine=engine,
+        int8=int8,
         say=say,
     )
     print(evaluation_json(evaluation) if as_json else evaluation_table(evaluation))
@@ -254,6 +263,8 @@ def tune(
 
 
 app.add_typer(plot, name="plot")
+app.command(epilog=EXPORT_EXAMPLES)(export)
+app.command(epilog=BENCH_EXAMPLES)(bench)
 
 
 @app.command(epilog=examples("anydepth demo --to runs/demo"))

@@ -15,8 +15,9 @@ from anydepth.evaluation.plots.series import read_points
 from anydepth.evaluation.plots.style import save_figure
 from anydepth.evaluation.plots.tokens import plot_tokens
 from anydepth.evaluation.plots.tradeoff import plot_tradeoff
-from anydepth.evaluation.table import evaluation_json, evaluation_table
+from anydepth.evaluation.table import engines_table, evaluation_json, evaluation_table
 from anydepth.evaluation.tuning import TuneSettings, tune_run
+from anydepth.inference.native.engine import has_native
 from anydepth.inference.points import Wish, load_points
 from anydepth.inference.show import exit_legend, shown_exits
 from anydepth.inference.translator import Translator
@@ -39,20 +40,22 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
     text, data, aligned, run = to / "corpus", to / "data", Run(to / "model"), Run(to / "exits")
     make_text(text, say)
     make_data(text, data, say)
-    say(f"\n[3/7] training a model with an exit after every decoder block in {aligned.folder}")
+    say(f"\n[3/8] training a model with an exit after every decoder block in {aligned.folder}")
     if aligned.config_file.exists() and aligned.config != load_config(first):
         raise UsageError(f"{aligned.folder} was made with other settings than {first}; remove it or choose another --to")
     train(aligned, lambda: new_run(aligned.folder, first, data, [], overwrite=False), say)
-    say(f"\n[4/7] teaching it where to stop, from {aligned.folder} to {run.folder}")
+    say(f"\n[4/8] teaching it where to stop, from {aligned.folder} to {run.folder}")
     if run.config_file.exists() and run.config != continued_config(aligned, second, []):
         raise UsageError(f"{run.folder} was made with other settings than {second}; remove it or choose another --to")
     train(run, lambda: continued_run(run.folder, aligned.folder, second, [], overwrite=False), say)
     tune(run, text, say)
-    say("\n[6/7] measuring full depth, fixed exits and tuned policies on the test set")
+    say("\n[6/8] measuring full depth, fixed exits and tuned policies on the test set")
     evaluation = measure_policies(run, text, say)
     write_text(to / "evaluation.json", evaluation_json(evaluation) + "\n")
     print(f"\n{evaluation_table(evaluation)}", flush=True)
-    say("\n[7/7] three sentences, each word in the colour of its exit, and the curves")
+    say("\n[7/8] the clock: full depth and the tuned policies on each engine")
+    print(f"\n{engines_table(measure_engines(run, text, say))}", flush=True)
+    say("\n[8/8] three sentences, each word in the colour of its exit, and the curves")
     show_samples(run, text, to)
     save_figure(plot_tradeoff(read_points([to / "evaluation.json"])), to / "tradeoff.png")
     say(f"\npictures: {to / 'tradeoff.png'} and {to / 'tokens.png'}")
@@ -69,14 +72,14 @@ def configuration(given: Path | None, name: str, option: str) -> Path:
 
 def make_text(folder: Path, say: Say) -> None:
     """The built-in corpus as text files."""
-    say(f"[1/7] generating the German-English corpus in {folder}")
+    say(f"[1/8] generating the German-English corpus in {folder}")
     for split, pairs in write_corpus(folder).items():
         say(f"{split}: {pairs:,} pairs")
 
 
 def make_data(text: Path, folder: Path, say: Say) -> None:
     """Vocabulary and token files."""
-    say(f"\n[2/7] preparing token files in {folder}")
+    say(f"\n[2/8] preparing token files in {folder}")
     if (folder / "manifest.json").exists():
         say("prepared already")
         return
@@ -96,7 +99,7 @@ def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
 
 def tune(run: Run, text: Path, say: Say) -> None:
     """Operating points of the training-free and of the learned policy."""
-    say(f"\n[5/7] finding thresholds for every budget, stored in {run.points_file}")
+    say(f"\n[5/8] finding thresholds for every budget, stored in {run.points_file}")
     known = {found.policy for found in load_points(run)} if run.points_file.exists() else set()
     for policy in TUNED:
         if policy in known:
@@ -107,10 +110,21 @@ def tune(run: Run, text: Path, say: Say) -> None:
 
 def measure_policies(run: Run, text: Path, say: Say) -> Evaluation:
     """Fixed exits up to full depth, uniform exits, and the tuned policies at the budgets."""
+    return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *tuned_policies(run)], say=say)
+
+
+def tuned_policies(run: Run) -> list[str]:
+    """The tuned policies at the budgets; full depth, which is a point too, is not among them."""
     translator = Translator.load(run.folder)
     tuned = [translator.operating_point(Wish(average_exit=budget), policy=policy)[0].policy for policy in TUNED for budget in BUDGETS]
-    new = [policy for policy in dict.fromkeys(tuned) if not policy.startswith("fixed:")]  # full depth is a point, too
-    return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *new], say=say)
+    return [policy for policy in dict.fromkeys(tuned) if not policy.startswith("fixed:")]
+
+
+def measure_engines(run: Run, text: Path, say: Say) -> list[Evaluation]:
+    """Full depth and the tuned policies with the plain step and, where it was built, the native engine in both precisions."""
+    policies = [f"fixed:{run.config.model.blocks}", *tuned_policies(run)]
+    engines = [("torch", False), *([("native", False), ("native", True)] if has_native() else [])]
+    return [evaluate_run(run.folder, str(text / "test"), policies, engine=engine, int8=int8, say=say) for engine, int8 in engines]
 
 
 def show_samples(run: Run, text: Path, to: Path) -> None:

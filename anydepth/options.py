@@ -24,6 +24,10 @@ Flops = Annotated[
 BleuDrop = Annotated[float | None, typer.Option(metavar="BLEU", help="Wish: the cheapest tuned point at most this far below full depth.")]
 PolicyHelp = ", ".join(POLICY_FORMS.values())
 PolicyName = Annotated[str | None, typer.Option(help=f"{PolicyHelp}. Default: full depth.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="native, onnx (after `anydepth export`), torch, or auto: the fastest that is there.")
+]
+Int8 = Annotated[bool, typer.Option("--int8", help="8-bit products: faster, and a few words differ. Native and onnx.")]
 BatchTokens = Annotated[int | None, typer.Option(min=1, help="Source tokens times beam that are searched together.")]
 
 

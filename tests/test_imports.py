@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "server": BELOW_SEARCH | {"inference"},
     "options": BELOW_SEARCH | {"inference"},
     "pictures": BELOW_SEARCH | {"inference", "evaluation", "options"},
+    "speed": BELOW_SEARCH | {"inference", "evaluation", "options"},
     "demo": BELOW_SEARCH | {"training", "evaluation", "inference"},
-    "cli": BELOW_SEARCH | {"training", "evaluation", "inference", "demo", "server", "options", "pictures"},
+    "cli": BELOW_SEARCH | {"training", "evaluation", "inference", "demo", "server", "options", "pictures", "speed"},
     "__main__": {"cli"},
 }
 

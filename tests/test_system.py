@@ -11,7 +11,10 @@ import pytest
 from anydepth.evaluation.evaluate import Evaluation, Options, evaluate_run
 from anydepth.evaluation.measure import Measurement, validation_scorer
 from anydepth.evaluation.tuning import TuneSettings, segment_numbers, tune_run
+from anydepth.inference.native.engine import has_native
+from anydepth.inference.onnx.export import export_folder, export_onnx
 from anydepth.inference.points import PointSet, Wish, choose_point
+from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
 from anydepth.text.demo.corpus import write_corpus
 from anydepth.text.prepare import PrepareSettings, prepare
@@ -145,3 +148,33 @@ def test_points_found_by_replay_are_level_with_those_of_decoding(workshop: Works
 def segments(found: PointSet) -> list[int]:
     """The segment of the average exit that each point lies in."""
     return segment_numbers(np.array([point.average_exit for point in found.points]), SEGMENT).tolist()
+
+
+@pytest.mark.parametrize(
+    "policy", ["fixed:6", "uniform", "geometric:0.9", "confidence:0.8", "margin:0.7", "similarity:0.9", "shortlist:16:0.8"]
+)
+def test_every_engine_translates_as_the_plain_step_does_with_trained_weights(workshop: Workshop, taught: Path, policy: str) -> None:
+    lines = (workshop.text / "test.de").read_text(encoding="utf-8").split("\n")[:64]
+    run = Run(taught)
+    if not export_folder(run, int8=False).exists():
+        export_onnx(run, int8=False, say=lambda text: None)
+    engines = ["torch", "onnx", *(["native"] if has_native() else [])]
+    for beam in (1, 5):
+        plain, *others = (
+            [(each.text, each.exits) for each in Translator.load(taught, engine=engine).translate(lines, policy=policy, beam=beam)]
+            for engine in engines
+        )
+        assert all(other == plain for other in others)
+
+
+@pytest.mark.skipif(not has_native(), reason="there was no C++ compiler when anydepth was installed")
+def test_8_bit_products_cost_little(workshop: Workshop, taught: Path) -> None:
+    exact, rough = (
+        evaluate_run(
+            taught, str(workshop.text / "test"), ["fixed:6", "geometric:0.9"], options=Options(beam=1), int8=int8, say=lambda text: None
+        )
+        for int8 in (False, True)
+    )
+    for before, after in zip(exact.results, rough.results, strict=True):
+        assert after.scores.bleu.value > before.scores.bleu.value - NOISE
+        assert after.average_exit == pytest.approx(before.average_exit, abs=0.1)

@@ -14,6 +14,7 @@ from anydepth.evaluation.measure import Measurement, executed_mflops_per_token, 
 from anydepth.evaluation.significance import paired_bootstrap
 from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.exits.parsing import threshold_family
+from anydepth.inference.engines import AUTOMATIC
 from anydepth.inference.points import Wish
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
@@ -34,6 +35,7 @@ class Recipe:
     anydepth: str
     torch: str
     threads: int
+    engine: str
     against: str | None
     wish: str | None
 
@@ -65,6 +67,8 @@ def evaluate_run(
     against: str | None = None,
     is_counted: bool = False,
     options: Options | None = None,
+    engine: str = AUTOMATIC,
+    int8: bool = False,
     say: Callable[[str], None],
 ) -> Evaluation:
     """The figures of the run at `folder` on PREFIX `test` for each policy; "each" stands for all fixed exits and uniform.
@@ -75,7 +79,7 @@ def evaluate_run(
     """
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise UsageError(f"--output {output} must be a file in a folder that exists")
-    translator, run, given = Translator.load(folder), Run(folder), asdict(options or Options())
+    translator, run, given = Translator.load(folder, engine=engine, int8=int8), Run(folder), asdict(options or Options())
     note = run.data_note()
     chosen = [translator.policy(name) for name in wished_names(policies, translator, wish)]
     sources, references = zip(*read_pairs(test, note["source_lang"], note["target_lang"]), strict=True)
@@ -93,7 +97,8 @@ def evaluate_run(
     if output is not None:
         write_text(output, "".join(translation.line + "\n" for translation in translations))
     wished = wish.describe() if wish is not None and wish.is_made else None
-    return Evaluation(make_recipe(run, test, f"{note['source_lang']}-{note['target_lang']}", against, wished), results)
+    recipe = make_recipe(run, test, f"{note['source_lang']}-{note['target_lang']}", translator.engine.name, against, wished)
+    return Evaluation(recipe, results)
 
 
 def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[str | None]:
@@ -141,7 +146,8 @@ def policy_names(policies: Sequence[str], translator: Translator) -> list[str | 
     return list(names) or [None]
 
 
-def make_recipe(run: Run, test: str, languages: str, against: str | None = None, wish: str | None = None) -> Recipe:
+def make_recipe(run: Run, test: str, languages: str, engine: str, against: str | None = None, wish: str | None = None) -> Recipe:
     """The recipe for figures that are measured now, in this process."""
     weights = file_hash(run.weights_file)[:12]
-    return Recipe(str(run.folder), weights, test, languages, __version__, torch.__version__, torch.get_num_threads(), against, wish)
+    versions = (__version__, torch.__version__, torch.get_num_threads())
+    return Recipe(str(run.folder), weights, test, languages, *versions, engine, against, wish)

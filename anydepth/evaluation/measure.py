@@ -11,6 +11,7 @@ from anydepth.evaluation.significance import Comparison
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision, sentence_flops
 from anydepth.exits.policies import FixedExit, Policy
+from anydepth.inference.engine import TorchEngine
 from anydepth.inference.translator import Translation, Translator
 from anydepth.text.prepare import PreparedData
 
@@ -84,12 +85,13 @@ def executed_mflops_per_token(
     length_penalty: float | None = None,
     batch_tokens: int | None = None,
 ) -> float:
-    """What the decoder really executes for an output token, counted by torch while `sources` are translated once more.
+    """What the decoder really executes for an output token, counted by torch while the plain step translates `sources` once more.
 
     All hypotheses of the beam and the padding of batches are in it, and the encoder is not.
     """
+    plain = translator.with_engine(TorchEngine(translator.model))
     with executed_decoder_flops() as executed:
-        translations = translator.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
+        translations = plain.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
     return executed.decoder / max(sum(len(translation.exits) for translation in translations), 1) / 1e6
 
 

@@ -34,12 +34,32 @@ def evaluation_table(evaluation: Evaluation) -> str:
         f"chrF       {first.scores.chrf.signature}",
         f"recipe     run {recipe.run} | weights {recipe.weights} | test {recipe.test} ({recipe.languages}, {first.sentences:,} sentences)"
         f" | beam {first.beam} | length penalty {first.length_penalty:g}"
-        f"{f' | wish {recipe.wish}' if recipe.wish else ''} | anydepth {recipe.anydepth} | torch {recipe.torch}, {recipe.threads} threads",
+        f"{f' | wish {recipe.wish}' if recipe.wish else ''} | anydepth {recipe.anydepth} | torch {recipe.torch}"
+        f" | engine {recipe.engine}, {recipe.threads} threads",
     ]
     if (comparison := first.comparison) is not None:
         drawn = f"{comparison.samples:,} samples, seed {comparison.seed}"
         notes.insert(3, f"against    paired bootstrap of {drawn}: difference, 95% interval, p-value")
     return "\n".join([*aligned_table(rows), *notes])
+
+
+def engines_table(evaluations: Sequence[Evaluation]) -> str:
+    """One row a policy with the tokens/s of each engine, times the first one's, and its BLEU; all evaluations have the same policies."""
+    names = [evaluation.recipe.engine for evaluation in evaluations]
+    rows = [["policy", "AE", *(heading for name in names for heading in (f"{name} tokens/s", "times", "BLEU"))]]
+    for results in zip(*(evaluation.results for evaluation in evaluations), strict=True):
+        first = results[0]
+        assert all(result.policy == first.policy for result in results), "the same policies in the same order"
+        cells = [
+            (
+                f"{result.tokens_per_second:,.0f}",
+                f"{result.tokens_per_second / first.tokens_per_second:.1f}",
+                f"{result.scores.bleu.value:.2f}",
+            )
+            for result in results
+        ]
+        rows.append([first.policy, f"{first.average_exit:.2f}", *(cell for each in cells for cell in each)])
+    return "\n".join(aligned_table(rows))
 
 
 def describe_comparison(result: Measurement) -> str:

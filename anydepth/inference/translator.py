@@ -81,6 +81,10 @@ class Translator:
         made = make_engine(engine, model, int8=int8, threads=threads, run=run)
         return cls(made.model, *run.tokenizers(), run.config.decoding, run=run, engine=made)
 
+    def with_engine(self, engine: Engine) -> "Translator":
+        """The same translator with another engine."""
+        return Translator(engine.model, self.source_tokenizer, self.target_tokenizer, self.config, run=self.run, engine=engine)
+
     def policy(self, text: str | None) -> Policy:
         """The policy that `text` names, as in "fixed:3"; full depth without one."""
         return parse_policy(text or f"fixed:{self.model.blocks}", self.model)

@@ -6,6 +6,7 @@ import pytest
 from cli.commands import anydepth, assert_refused, done
 
 from anydepth.evaluation.tuning import TuneSettings
+from anydepth.inference.native.engine import has_native
 
 SETTINGS = """
 [model]
@@ -53,7 +54,9 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
     first = done(*command)
     policies = [line.split()[0] for line in first.out.splitlines() if line.startswith(("fixed:", "uniform", "confidence:", "geometric:"))]
     assert policies[:3] == ["fixed:1", "fixed:2", "uniform:seed=1"]
-    assert {policy.partition(":")[0] for policy in policies[3:]} == {"confidence", "geometric"}
+    assert {policy.partition(":")[0] for policy in policies[3:]} == {"confidence", "geometric", "fixed"}
+    assert policies.count("fixed:2") == 2, "once in the table of policies, once in that of engines"
+    assert ("torch tokens/s" in first.out) and ("native-int8 tokens/s" in first.out) == has_native()
     assert [first.out.count(f"\n  {label:<11}") for label in ("source", "exits", "reference")] == [3, 3, 3]
     assert (tmp_path / "demo" / "evaluation.json").exists()
     made = [tmp_path / "demo" / name for name in ("model/model.safetensors", "exits/model.safetensors", "exits/operating_points.json")]
@@ -64,7 +67,7 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
     assert "prepared already" in second.err
     assert second.err.count("trained already") == 2 and second.err.count("is tuned already") == 2
     assert [file.stat().st_mtime_ns for file in made] == written
-    assert second.out.split("\n\n")[1:] == first.out.split("\n\n")[1:], "the same samples"
+    assert second.out.split("\n\n")[2:] == first.out.split("\n\n")[2:], "the same samples"
 
 
 def test_a_demo_without_its_configuration_is_refused_before_it_writes(tmp_path: Path) -> None:

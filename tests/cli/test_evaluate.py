@@ -102,7 +102,18 @@ def test_json_has_everything_that_was_measured_and_its_recipe(exits_run: Path, t
     options = ["--policy", "geometric", "--against", "fixed:1", "--executed", "--beam", 1, "--json"]
     evaluation = json.loads(done("evaluate", exits_run, "--test", text / "test", *options).out)
     assert evaluation.keys() == {"recipe", "results"}
-    assert evaluation["recipe"].keys() == {"run", "weights", "test", "languages", "anydepth", "torch", "threads", "against", "wish"}
+    assert evaluation["recipe"].keys() == {
+        "run",
+        "weights",
+        "test",
+        "languages",
+        "anydepth",
+        "torch",
+        "threads",
+        "engine",
+        "against",
+        "wish",
+    }
     assert evaluation["recipe"]["against"] == "fixed:1"
     (row,) = evaluation["results"]
     assert row.keys() == {

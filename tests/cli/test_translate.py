@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli.commands import anydepth, assert_refused, done
 
+from anydepth.inference.native.engine import has_native
+
 LIMIT = 40  # model.max_length of the shared run
 LINES = ["hund läuft", "", "der hund läuft und die katze schläft", " \t ", "katze", "und gern", "schläft der hund ?", "xyz 12", "der der"]
 
@@ -161,3 +163,26 @@ def test_the_learned_policy_has_a_threshold_of_one_half_unless_it_is_given_other
     assert exits_of(exits_run, "geometric") == exits_of(exits_run, "geometric:0.5") == exits_of(exits_run, "geometric:0.5,0.5")
     lowest, highest = (sum(map(sum, exits_of(exits_run, f"geometric:{threshold}"))) for threshold in (0.01, 0.99))
     assert lowest < highest
+
+
+@pytest.mark.skipif(not has_native(), reason="there was no C++ compiler when anydepth was installed")
+def test_every_engine_gives_the_same_lines(run: Path) -> None:
+    lines = [
+        [
+            (row["text"], row["exits"])
+            for row in map(
+                json.loads, done("translate", run, "--json", "--policy", "uniform", *engine, stdin=as_input(LINES)).out.splitlines()
+            )
+        ]
+        for engine in ([], ["--engine", "torch"], ["--engine", "native"])
+    ]
+    assert lines[0] == lines[1] == lines[2]
+    assert done("translate", run, "--int8", stdin=as_input(LINES)).out.count("\n") == len(LINES)
+
+
+@pytest.mark.parametrize("verb", ["translate", "evaluate"])
+def test_an_engine_that_cannot_be_had_is_refused(run: Path, text: Path, verb: str) -> None:
+    rest = ["--test", text / "test"] if verb == "evaluate" else []
+    assert_refused(anydepth(verb, run, *rest, "--engine", "nativ"), "no engine 'nativ'; did you mean native?")
+    assert_refused(anydepth(verb, run, *rest, "--engine", "torch", "--int8"), "torch engine has no 8-bit products")
+    assert_refused(anydepth(verb, run, *rest, "--engine", "onnx"), "`anydepth export", "--format onnx`")

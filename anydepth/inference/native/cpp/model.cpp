@@ -1,9 +1,12 @@
 #include "model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 namespace anydepth {
+
+constexpr int64_t WORTH_SHARING = 100'000;  // multiplications: a few microseconds
 
 Matrix::Matrix(const Kernels& kernels, const std::vector<const float*>& weights, const std::vector<const float*>& biases, int n_each,
                int k, bool is_int8)
@@ -43,15 +46,32 @@ Matrix::Matrix(const Kernels& kernels, const std::vector<const float*>& weights,
 void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, bool is_rectified, int n) const {
     if (n == 0) n = n_;
     scratch.flops += 2LL * m * n * k_;
-    const float* bias = has_bias_ ? bias_.get() : nullptr;
-    if (!is_int8_) {
-        kernels.linear(x, m, k_, numbers_.get(), bias, y, n, n, is_rectified);
+    if (is_int8_) {
+        uint8_t* q = scratch.quantized.at_least((size_t)m * ((k_ + 3) / 4 * 4));
+        kernels.quantize(x, m, k_, q, scratch.scales.at_least(m));
+    }
+    const int panels = (n + kernels.columns - 1) / kernels.columns;
+    if (scratch.team == nullptr || panels < 2 || (int64_t)m * n * k_ < WORTH_SHARING) {
+        apply_part(kernels, x, m, y, 0, n, n, is_rectified, scratch);
         return;
     }
-    uint8_t* q = scratch.quantized.at_least((size_t)m * ((k_ + 3) / 4 * 4));
-    float* scales = scratch.scales.at_least(m);
-    kernels.quantize(x, m, k_, q, scales);
-    kernels.linear_int8(q, scales, m, k_, bytes_.get(), scales_.get(), offsets_.get(), bias, y, n, n, is_rectified);
+    const int parts = scratch.team->size();
+    const auto boundary = [&](int part) { return std::min(n, (int)((int64_t)panels * part / parts) * kernels.columns); };
+    scratch.team->share([&](int part) {
+        if (boundary(part) < boundary(part + 1))
+            apply_part(kernels, x, m, y, boundary(part), boundary(part + 1), n, is_rectified, scratch);
+    });
+}
+
+// The outputs from `first`, where a panel begins, to `last`; quantized rows are in `scratch` already.
+void Matrix::apply_part(const Kernels& kernels, const float* x, int m, float* y, int first, int last, int stride, bool is_rectified,
+                        Scratch& scratch) const {
+    const float* bias = has_bias_ ? bias_.get() + first : nullptr;
+    if (is_int8_)
+        kernels.linear_int8(scratch.quantized.get(), scratch.scales.get(), m, k_, bytes_.get() + (int64_t)first * ((k_ + 3) / 4 * 4),
+                            scales_.get() + first, offsets_.get() + first, bias, y + first, last - first, stride, is_rectified);
+    else
+        kernels.linear(x, m, k_, numbers_.get() + (int64_t)first * k_, bias, y + first, last - first, stride, is_rectified);
 }
 
 Model::Model(const Kernels& kernels, const Shape& shape, bool is_int8, Halting halting, int halting_units,

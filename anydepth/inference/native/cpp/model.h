@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels.h"
+#include "team.h"
 
 namespace anydepth {
 
@@ -41,6 +42,7 @@ class Buffer {
 struct Scratch {
     Buffer<uint8_t> quantized;
     Buffer<float> scales;
+    Team* team = nullptr;  // those who share its products, if anybody does
     int64_t flops = 0;  // of the products and attention so far, each multiplication and addition one
 };
 
@@ -58,6 +60,8 @@ class Matrix {
     int inputs() const { return k_; }
 
   private:
+    void apply_part(const Kernels& kernels, const float* x, int m, float* y, int first, int last, int stride, bool is_rectified,
+                    Scratch& scratch) const;
     int n_ = 0, k_ = 0;
     bool is_int8_ = false;
     Buffer<float> numbers_, scales_, bias_;

@@ -629,7 +629,11 @@ std::vector<std::vector<Found>> search(const Model& model, const std::vector<std
     std::exception_ptr failure;
     const auto work = [&] {
         try {
+            // Sentences are independent, so a thread for each comes first; threads to spare share the products of one.
+            const int members = settings.threads / std::max<int>(1, std::min<int>(settings.threads, (int)sources.size()));
+            std::unique_ptr<Team> team = members > 1 ? std::make_unique<Team>(members) : nullptr;
             Worker worker(model, sources, limits, order, policy, settings, next, results);
+            worker.scratch_.team = team.get();
             worker.run();
             const std::lock_guard<std::mutex> guard(mutex);
             counts.encoder_flops += worker.counts.encoder_flops;
@@ -643,9 +647,9 @@ std::vector<std::vector<Found>> search(const Model& model, const std::vector<std
             failure = std::current_exception();
         }
     };
-    const int others = std::min<int>(settings.threads, (int)sources.size()) - 1;
+    const int workers = std::min<int>(settings.threads, (int)sources.size());
     std::vector<std::thread> threads;
-    for (int i = 0; i < others; ++i) threads.emplace_back(work);
+    for (int i = 1; i < workers; ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
     if (failure) std::rethrow_exception(failure);

@@ -1,0 +1,136 @@
+"""Benchmarks as text: a table for people, JSON for machines."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import groupby
+
+from anydepth.evaluation.bench.bench import Bench
+from anydepth.evaluation.bench.cells import Result
+from anydepth.evaluation.bench.recipe import Recipe
+from anydepth.evaluation.bench.rounds import Spread
+from anydepth.evaluation.table import aligned_table
+
+EQUAL_BLEU = 0.3
+FULL_DEPTH = "full depth"
+NOTHING = "-"
+
+
+def bench_table(bench: Bench) -> str:
+    """One table for each precision, beam and batch size, then what the columns mean and the recipe."""
+    labels = policy_labels(bench.results)
+    order = sorted(bench.results, key=cell_of)  # stable: contestants stay in their order
+    lines = [line for cell, results in groupby(order, key=cell_of) for line in cell_table(cell, list(results), labels)]
+    return "\n".join([*lines, *explained(bench.results, labels), *described(bench.recipe)])
+
+
+def cell_of(result: Result) -> tuple[str, int, int]:
+    """The precision, beam and batch size of a result."""
+    return result.precision, result.beam, result.batch
+
+
+def cell_table(cell: tuple[str, int, int], results: Sequence[Result], labels: dict[str, str]) -> list[str]:
+    """The contestants of one cell, one a line."""
+    precision, beam, batch = cell
+    columns: list[tuple[str, Callable[[Result], str]]] = [
+        ("system", lambda result: result.system),
+        ("policy", lambda result: labels[result.policy]),
+        ("tokens/s", lambda result: f"{result.tokens_per_second.median:,.0f}"),
+        ("/ CT2", lambda result: spread(result.ratio)),
+        ("decoding", lambda result: middle(result.decoding_tokens_per_second, ",.0f")),
+        ("/ CT2", lambda result: spread(result.decoding_ratio)),
+        ("/ own", lambda result: middle(result.own_decoding_speedup, ".2f")),
+        ("eff.", lambda result: middle(result.efficiency, ".2f")),
+        ("AE", lambda result: f"{result.average_exit:.2f}"),
+        ("MFLOPs", lambda result: f"{result.formula_mflops_per_token:.2f}"),
+        ("executed", lambda result: figure(result.executed_mflops_per_token, ".2f")),
+        ("BLEU", lambda result: figure(result.bleu, ".2f")),
+    ]
+    if batch == 1:
+        columns.append(("p50/p95 ms", lambda result: f"{figure(result.latency_p50_ms, '.1f')}/{figure(result.latency_p95_ms, '.1f')}"))
+    rows = [[name for name, _ in columns], *([tell(result) for _, tell in columns] for result in results)]
+    return [f"{precision}, beam {beam}, batch {batch}{bleu_range(results)}", *(line.rstrip() for line in aligned_table(rows)), ""]
+
+
+def bleu_range(results: Sequence[Result]) -> str:
+    """Whether the contestants of a cell are of equal BLEU."""
+    scores = [result.bleu for result in results if result.bleu is not None]
+    if not scores:
+        return ""
+    apart = max(scores) - min(scores)
+    return f": BLEU {apart:.2f} apart, {'within' if apart <= EQUAL_BLEU else 'NOT within'} {EQUAL_BLEU}"
+
+
+def policy_labels(results: Sequence[Result]) -> dict[str, str]:
+    """A short name for each policy: "full depth", its family, and a number where a family is there more than once."""
+    labels: dict[str, str] = {}
+    for result in results:
+        if result.policy in labels:
+            continue
+        short = (
+            FULL_DEPTH if result.is_full_depth else result.policy if result.policy.startswith("fixed") else result.policy.partition(":")[0]
+        )
+        taken = sum(label.partition(" ")[0] == short for label in labels.values()) if short != FULL_DEPTH else 0
+        labels[result.policy] = f"{short} {chr(ord('a') + taken)}" if taken else short
+    return labels
+
+
+def explained(results: Sequence[Result], labels: dict[str, str]) -> list[str]:
+    """What short names and headings stand for."""
+    named = [f"{label} is {policy}" for policy, label in labels.items() if label != policy]
+    threads = sorted(
+        {f"beam {result.beam} batch {result.batch} {result.threads}" for result in results if result.threads not in ("", "1x1")}
+    )
+    return [
+        f"policies   {'; '.join(named)}",
+        *([f"CT2        threads as translations x threads in each, the faster way: {', '.join(threads)}"] if threads else []),
+        "tokens/s   output tokens a second end to end, median over the rounds; decoding: without the first token, see the recipe",
+        "/ CT2      against CTranslate2 at full depth in the same precision, median and range of the ratios within rounds",
+        "/ own      decoding against the same engine at full depth; eff.: the ratio of times over that of FLOPs, executed where counted",
+        "MFLOPs     a token by appendix B; executed: as counted by the engine, all hypotheses and padding included",
+    ]
+
+
+def described(recipe: Recipe) -> list[str]:
+    """The recipe in two lines."""
+    machine, given = recipe.machine, []
+    if recipe.run is not None:
+        given.append(f"run {recipe.run} | weights {recipe.weights}")
+    if recipe.test is not None:
+        given.append(f"test {recipe.test}")
+    if recipe.shape is not None:
+        shares = ",".join(f"{share:.3f}" for share in recipe.exit_shares or [])
+        given.append(f"shape {recipe.shape}, source {recipe.source_length}, output {recipe.output_length}, shares of exits {shares}")
+    given += [
+        f"{recipe.sentences:,} sentences",
+        f"{recipe.rounds} rounds",
+        f"length penalty {recipe.length_penalty:g}",
+        f"seed {recipe.seed}",
+    ]
+    versions = ", ".join(f"{name} {number}" for name, number in recipe.versions.items())
+    load = "" if machine.load_before is None else f", load {machine.load_before:.1f} before"
+    return [
+        f"decoding   {recipe.decoding_alone}",
+        f"recipe     {' | '.join(given)}",
+        f"machine    {machine.cpu}, {machine.cores} cores{load} | {recipe.threads} thread{'s' * (recipe.threads > 1)} | {versions}",
+    ]
+
+
+def spread(value: Spread | None) -> str:
+    """A ratio with its range, as in "2.31 2.25-2.40"."""
+    return NOTHING if value is None else f"{value.median:.2f} {value.low:.2f}-{value.high:.2f}"
+
+
+def middle(value: Spread | None, form: str) -> str:
+    """The median alone."""
+    return figure(None if value is None else value.median, form)
+
+
+def figure(value: float | None, form: str) -> str:
+    """A number that may be missing."""
+    return NOTHING if value is None else format(value, form)
+
+
+def bench_json(bench: Bench) -> str:
+    """Everything that was measured, as one JSON object."""
+    return json.dumps(asdict(bench), indent=1, ensure_ascii=False)
