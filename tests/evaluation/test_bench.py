@@ -154,6 +154,10 @@ def test_table_and_json_tell_all_of_it(measured: Bench) -> None:
             assert [line.split("  ")[0] for line in table[place + 2 : place + 5]] == [CTRANSLATE2, "torch", "torch"]
             assert ("p50/p95 ms" in table[place + 1]) == (batch == 1)
             assert all(len(line) <= 140 for line in table[place : place + 5])
+    (head,) = [number for number, line in enumerate(table) if line.startswith("tokens that leave at exit")]
+    chosen = next(result for result in measured.results if result.policy == "geometric:0.5" and result.beam == FAST.beams[0])
+    shares = [f"{100 * count / chosen.tokens:.1f}%" for count in chosen.exit_counts]
+    assert table[head + 1].split() == ["fp32,", "beam", f"{FAST.beams[0]},", "torch", "geometric", *shares, f"{chosen.average_exit:.2f}"]
     stored = json.loads(bench_json(measured))
     assert stored == json.loads(json.dumps(asdict(measured)))
     recipe = stored["recipe"]

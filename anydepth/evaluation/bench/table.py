@@ -21,7 +21,7 @@ def bench_table(bench: Bench) -> str:
     labels = policy_labels(bench.results)
     order = sorted(bench.results, key=cell_of)  # stable: contestants stay in their order
     lines = [line for cell, results in groupby(order, key=cell_of) for line in cell_table(cell, list(results), labels)]
-    return "\n".join([*lines, *explained(bench.results, labels), *described(bench.recipe)])
+    return "\n".join([*lines, *histograms(order, labels), *explained(bench.results, labels), *described(bench.recipe)])
 
 
 def cell_of(result: Result) -> tuple[str, int, int]:
@@ -73,6 +73,23 @@ def policy_labels(results: Sequence[Result]) -> dict[str, str]:
         taken = sum(label.partition(" ")[0] == short for label in labels.values()) if short != FULL_DEPTH else 0
         labels[result.policy] = f"{short} {chr(ord('a') + taken)}" if taken else short
     return labels
+
+
+def histograms(results: Sequence[Result], labels: dict[str, str]) -> list[str]:
+    """How many tokens leave at each exit, for every policy that chooses, in each precision and beam; the batch size changes nothing."""
+    first: dict[tuple[str, str, int, str], Result] = {}
+    for result in results:
+        if not (result.is_full_depth or result.policy.startswith("fixed:")):
+            first.setdefault((result.system, result.policy, result.beam, result.precision), result)
+    if not first:
+        return []
+    exits = range(1, 1 + max(len(result.exit_counts) for result in first.values()))
+    rows = [["tokens that leave at exit", *(str(n) for n in exits), "AE"]]
+    for result in first.values():
+        shares = [f"{100 * count / max(sum(result.exit_counts), 1):.1f}%" for count in result.exit_counts]
+        name = f"{result.precision}, beam {result.beam}, {result.system} {labels[result.policy]}"
+        rows.append([name, *shares, f"{result.average_exit:.2f}"])
+    return [*aligned_table(rows), ""]
 
 
 def explained(results: Sequence[Result], labels: dict[str, str]) -> list[str]:

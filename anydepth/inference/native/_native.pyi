@@ -3,6 +3,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 def instruction_sets() -> list[str]: ...
+def linear_seconds(m: int, k: int, n: int, is_int8: bool, repeats: int = ..., instructions: str = ...) -> float: ...
 
 class Shape:
     def __init__(
@@ -67,9 +68,9 @@ class Counts:
     encoder_flops: int
     decoder_flops: int
     copied_pairs: int
-    decoder_rows: int
+    rows: int
     steps: int
-    encoder_seconds: float
+    seconds: dict[str, float]
 
 class Engine:
     instructions: str

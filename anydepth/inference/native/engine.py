@@ -65,6 +65,7 @@ class NativeEngine:
             instructions=instructions,
         )
         self.flops = 0
+        self.counts: _native.Counts | None = None  # of the last search
 
     def executed_flops(self) -> int:
         """FLOPs that the decoder has executed in all searches so far, those of every hypothesis of the beam and of deferred copies."""
@@ -105,6 +106,7 @@ class NativeEngine:
             ),
         )
         self.flops += counts.decoder_flops
+        self.counts = counts
         return [
             [Hypothesis(each.tokens, each.exits, each.token_scores, each.score, each.tokens[-1] == EOS) for each in hypotheses]
             for hypotheses in found

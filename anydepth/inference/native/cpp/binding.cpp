@@ -3,6 +3,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 
@@ -63,6 +65,22 @@ class Engine {
     Model model_;
 };
 
+double linear_seconds(int m, int k, int n, bool is_int8, int repeats, const std::string& instructions) {
+    const Kernels& kernels = kernels_named(instructions);
+    const std::vector<float> weights((size_t)n * k, 0.01f), x((size_t)m * k, 0.5f);
+    std::vector<float> y((size_t)m * n);
+    const Matrix matrix(kernels, {weights.data()}, {}, n, k, is_int8);
+    Scratch scratch;
+    std::vector<double> seconds;
+    for (int i = 0; i < repeats + 1; ++i) {  // the first only warms up
+        const auto started = std::chrono::steady_clock::now();
+        matrix.apply(kernels, x.data(), m, y.data(), scratch);
+        if (i) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + repeats / 2, seconds.end());
+    return seconds[repeats / 2];
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
@@ -72,6 +90,8 @@ PYBIND11_MODULE(_native, module) {
         for (const Kernels* set : available()) names.emplace_back(set->name);
         return names;
     });
+    module.def("linear_seconds", &linear_seconds, "The time of one product, median of several: for benchmarks.", py::arg("m"), py::arg("k"),
+               py::arg("n"), py::arg("is_int8"), py::arg("repeats") = 20, py::arg("instructions") = "");
     py::class_<Shape>(module, "Shape")
         .def(py::init([](int heads, int encoder_dim, int encoder_ffn, int decoder_dim, int decoder_ffn, int encoder_blocks, int blocks,
                          int source_vocab, int target_vocab) {
@@ -110,9 +130,13 @@ PYBIND11_MODULE(_native, module) {
         .def_readonly("encoder_flops", &Counts::encoder_flops)
         .def_readonly("decoder_flops", &Counts::decoder_flops)
         .def_readonly("copied_pairs", &Counts::copied_pairs)
-        .def_readonly("decoder_rows", &Counts::decoder_rows)
+        .def_readonly("rows", &Counts::rows)
         .def_readonly("steps", &Counts::steps)
-        .def_readonly("encoder_seconds", &Counts::encoder_seconds);
+        .def_property_readonly("seconds", [](const Counts& counts) {
+            std::map<std::string, double> seconds;
+            for (int phase = 0; phase < PHASES; ++phase) seconds[PHASE_NAMES[phase]] = counts.seconds[phase];
+            return seconds;
+        });
     py::class_<Engine>(module, "Engine")
         .def(py::init<const Shape&, const std::map<std::string, Tensor>&, const std::vector<std::string>&, const std::string&, int, bool,
                       const std::string&>(),

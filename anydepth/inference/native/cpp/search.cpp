@@ -94,16 +94,21 @@ struct Running {
 class Worker {
   public:
     Worker(const Model& model, const std::vector<std::vector<int>>& sources, const std::vector<int>& limits, const std::vector<int>& order,
-           const Policy& policy, const Settings& settings, std::atomic<size_t>& next, std::vector<std::vector<Found>>& results)
+           const Policy& policy, const Settings& settings, Team* team, std::atomic<size_t>& next,
+           std::vector<std::vector<Found>>& results)
         : model_(model), ops_(model.kernels), sources_(sources), limits_(limits), order_(order), policy_(policy), settings_(settings),
-          next_(next), results_(results), nodes_(model.shape.blocks, model.shape.decoder_dim) {}
+          next_(next), results_(results), nodes_(model.shape.blocks, model.shape.decoder_dim) {
+        scratch_.team = team;
+    }
 
     void run() {
+        since_ = std::chrono::steady_clock::now();
         while (true) {
             admit();
-            if (active_.empty()) return;
+            if (active_.empty()) break;
             step();
         }
+        counts.decoder_flops = scratch_.flops;
     }
     Counts counts;
 
@@ -122,7 +127,6 @@ class Worker {
     }
 
     void encode_more() {
-        const auto started = std::chrono::steady_clock::now();
         std::vector<int> tokens, starts{0};
         while ((int)waiting_.size() < settings_.batch_sentences) {
             const size_t place = next_.fetch_add(1);
@@ -152,7 +156,14 @@ class Worker {
             if (policy_.rule == Rule::sequence) waiting_[s]->planned = sequence_exit(*waiting_[s]);
         }
         std::reverse(waiting_.begin(), waiting_.end());
-        counts.encoder_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+        spent(encoding);
+    }
+
+    // The time since the last call went into `phase`.
+    void spent(Phase phase) {
+        const auto now = std::chrono::steady_clock::now();
+        counts.seconds[phase] += std::chrono::duration<double>(now - since_).count();
+        since_ = now;
     }
 
     int sequence_exit(const Sentence& sentence) {
@@ -174,7 +185,7 @@ class Worker {
             for (int place = 0; place < (int)active_[s]->rows.size(); ++place) running_.push_back({(int)running_.size(), s, place});
         const int rows = (int)running_.size();
         ++counts.steps;
-        counts.decoder_rows += rows;
+        counts.rows += rows;
         exits_.assign(rows, blocks);
         row_logits_.assign(rows, nullptr);
         row_nodes_.resize(rows);
@@ -198,11 +209,15 @@ class Worker {
             block(n, hidden);
             decide(n, hidden);
             leave(n, hidden);
+            spent(deciding);
         }
         if (!settings_.is_deferred) copy_upward();
+        spent(copying);
         word_scores();
+        spent(scoring_words);
         for (auto& sentence : active_) ++sentence->time;
         choose();
+        spent(choosing);
     }
 
     int planned_exit(const Sentence& sentence) const {
@@ -226,7 +241,9 @@ class Worker {
             std::memcpy(nodes_.pair(node, n), kvq + (size_t)r * 3 * dim, sizeof(float) * 2 * dim);
             nodes_[node].ready |= 1ull << n;
         }
+        spent(transforming);
         make_pairs(n);
+        spent(copying);
         for (int r = 0; r < rows; ++r) {
             const std::vector<int>& path = active_[running_[r].sentence]->rows[running_[r].place].path;
             const int count = (int)path.size();
@@ -240,11 +257,15 @@ class Worker {
             ops_.attend_scattered(kvq + (size_t)r * 3 * dim + 2 * dim, keys_.data(), values_.data(), count, heads, dim,
                                   scores_.at_least(count + 16), gathered + (size_t)r * dim);
         }
+        spent(attending);
         weights.self_output.apply(ops_, gathered, rows, delta, scratch_);
         ops_.add_norm(hidden, delta, weights.self_norm.gain, weights.self_norm.bias, hidden, rows, dim);
 
+        spent(transforming);
         make_source_keys(n);
+        spent(projecting_source);
         weights.source_query.apply(ops_, hidden, rows, kvq, scratch_);
+        spent(transforming);
         for (int r = 0, next; r < rows; r = next) {  // the rows of a sentence look at its source together
             for (next = r + 1; next < rows && running_[next].sentence == running_[r].sentence; ++next) {
             }
@@ -254,6 +275,7 @@ class Worker {
             ops_.attend_dense(kvq + (size_t)r * dim, next - r, dim, source.keys.get(), source.values.get(), sentence.length,
                               sentence.padded, heads, dim, scores_.at_least(4 * sentence.padded), gathered + (size_t)r * dim);
         }
+        spent(attending);
         weights.source_output.apply(ops_, gathered, rows, delta, scratch_);
         ops_.add_norm(hidden, delta, weights.source_norm.gain, weights.source_norm.bias, hidden, rows, dim);
 
@@ -261,6 +283,7 @@ class Worker {
         weights.inner.apply(ops_, hidden, rows, inner, scratch_, true);
         weights.outer.apply(ops_, inner, rows, delta, scratch_);
         ops_.add_norm(hidden, delta, weights.feed_forward_norm.gain, weights.feed_forward_norm.bias, hidden, rows, dim);
+        spent(transforming);
     }
 
     // The keys and values at block n of earlier tokens that left below it, in one product for all running rows.
@@ -610,9 +633,8 @@ class Worker {
     std::vector<Row> new_rows_;
     std::vector<float> top_values_;
     Buffer<float> memory_, hidden_, below_, kvq_, gathered_, delta_, inner_, states_, pairs_, scores_, signal_;
-
-  public:
     Scratch scratch_;
+    std::chrono::steady_clock::time_point since_;
 };
 
 }  // namespace
@@ -632,16 +654,15 @@ std::vector<std::vector<Found>> search(const Model& model, const std::vector<std
             // Sentences are independent, so a thread for each comes first; threads to spare share the products of one.
             const int members = settings.threads / std::max<int>(1, std::min<int>(settings.threads, (int)sources.size()));
             std::unique_ptr<Team> team = members > 1 ? std::make_unique<Team>(members) : nullptr;
-            Worker worker(model, sources, limits, order, policy, settings, next, results);
-            worker.scratch_.team = team.get();
+            Worker worker(model, sources, limits, order, policy, settings, team.get(), next, results);
             worker.run();
             const std::lock_guard<std::mutex> guard(mutex);
             counts.encoder_flops += worker.counts.encoder_flops;
-            counts.decoder_flops += worker.scratch_.flops;
+            counts.decoder_flops += worker.counts.decoder_flops;
             counts.copied_pairs += worker.counts.copied_pairs;
-            counts.decoder_rows += worker.counts.decoder_rows;
+            counts.rows += worker.counts.rows;
             counts.steps += worker.counts.steps;
-            counts.encoder_seconds += worker.counts.encoder_seconds;
+            for (int phase = 0; phase < PHASES; ++phase) counts.seconds[phase] += worker.counts.seconds[phase];
         } catch (...) {
             const std::lock_guard<std::mutex> guard(mutex);
             failure = std::current_exception();

@@ -36,9 +36,14 @@ struct Found {
     double score = 0;
 };
 
+// Where the time goes.
+enum Phase { encoding, projecting_source, copying, attending, transforming, deciding, scoring_words, choosing, PHASES };
+constexpr const char* PHASE_NAMES[] = {"encoder",   "source keys", "copied states", "attention",
+                                       "blocks",    "decisions",   "classifiers",   "search"};
+
 struct Counts {
-    int64_t encoder_flops = 0, decoder_flops = 0, copied_pairs = 0, decoder_rows = 0, steps = 0;
-    double encoder_seconds = 0;
+    int64_t encoder_flops = 0, decoder_flops = 0, copied_pairs = 0, rows = 0, steps = 0;
+    double seconds[PHASES] = {};
 };
 
 // The hypotheses of each sentence, best first. `sources` end with EOS; `limits` are the most tokens that each output may have.
