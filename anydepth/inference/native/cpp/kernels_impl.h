@@ -11,6 +11,7 @@ constexpr int W = ANYDEPTH_WIDTH, NV = ANYDEPTH_VECTORS, ROWS = ANYDEPTH_ROWS, P
 constexpr int CHUNK = 20 * ROWS;  // rows that go through all panels together, so that they stay in the cache
 
 #define UNROLLED _Pragma("GCC unroll 8")
+#define UNROLLED16 _Pragma("GCC unroll 16")
 
 typedef float vf __attribute__((vector_size(W * 4)));
 typedef int32_t vi __attribute__((vector_size(W * 4)));
@@ -326,9 +327,18 @@ static inline void soften(float* scores, int count, float rate) {
 // out = sum of scores[s] * values[s] over the `width` numbers from `from` on.
 static inline void weigh(const float* scores, const float* const* values, int count, int from, int width, float* out) {
     int i = from;
+    for (; i + 2 * W <= from + width; i += 2 * W) {  // two sums, so that one need not wait for the other
+        vf low = all(0.0f), high = low;
+        for (int s = 0; s < count; ++s) {
+            low += scores[s] * load(values[s] + i);
+            high += scores[s] * load(values[s] + i + W);
+        }
+        store(out + i, low);
+        store(out + i + W, high);
+    }
     for (; i + W <= from + width; i += W) {
         vf total = all(0.0f);
-        for (int s = 0; s < count; ++s) total += all(scores[s]) * load(values[s] + i);
+        for (int s = 0; s < count; ++s) total += scores[s] * load(values[s] + i);
         store(out + i, total);
     }
     for (; i < from + width; ++i) {
@@ -338,13 +348,39 @@ static inline void weigh(const float* scores, const float* const* values, int co
     }
 }
 
+// The dot-products of a query with `count` keys.
+static inline void compare(const float* query, const float* const* keys, int count, int from, int width, float* scores) {
+    int s = 0;
+#if ANYDEPTH_WIDTH == 16
+    // 16 keys at a time: their sums are added up across the registers together, which takes a third of the steps of one by one.
+    for (; width % 16 == 0 && s < count; s += 16) {
+        __m512 a[16];
+        UNROLLED16 for (int r = 0; r < 16; ++r) a[r] = _mm512_setzero_ps();
+        for (int i = from; i < from + width; i += 16) {
+            const __m512 q = _mm512_loadu_ps(query + i);
+            UNROLLED16 for (int r = 0; r < 16; ++r)
+                a[r] = _mm512_fmadd_ps(q, _mm512_loadu_ps(keys[s + r < count ? s + r : count - 1] + i), a[r]);
+        }
+        UNROLLED16 for (int r = 0; r < 16; r += 2) a[r] = _mm512_add_ps(_mm512_unpacklo_ps(a[r], a[r + 1]), _mm512_unpackhi_ps(a[r], a[r + 1]));
+        UNROLLED16 for (int r = 0; r < 16; r += 4) {
+            const __m512d x = _mm512_castps_pd(a[r]), y = _mm512_castps_pd(a[r + 2]);
+            a[r] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+        }
+        UNROLLED16 for (int r = 0; r < 16; r += 8)
+            a[r] = _mm512_add_ps(_mm512_shuffle_f32x4(a[r], a[r + 4], 0x44), _mm512_shuffle_f32x4(a[r], a[r + 4], 0xEE));
+        _mm512_storeu_ps(scores + s, _mm512_add_ps(_mm512_shuffle_f32x4(a[0], a[8], 0x88), _mm512_shuffle_f32x4(a[0], a[8], 0xDD)));
+    }
+#endif
+    for (; s < count; ++s) scores[s] = dot(query + from, keys[s] + from, width);
+}
+
 static void attend_scattered(const float* query, const float* const* keys, const float* const* values, int count, int heads, int dim,
                              float* scores, float* out) {
     const int width = dim / heads;
     const float rate = 1.0f / __builtin_sqrtf((float)width);
     for (int head = 0; head < heads; ++head) {
         const int from = head * width;
-        for (int s = 0; s < count; ++s) scores[s] = dot(query + from, keys[s] + from, width);
+        compare(query, keys, count, from, width, scores);
         soften(scores, count, rate);
         weigh(scores, values, count, from, width, out);
     }
