@@ -1,6 +1,7 @@
 """The native engine: the tokens and exits of the plain step for every policy, beam, batch and instruction set."""
 
 import random
+import signal
 
 import pytest
 import torch
@@ -213,3 +214,24 @@ def test_without_a_compiler_the_plain_step_is_automatic(monkeypatch: pytest.Monk
     assert automatic_engine(None, int8=False) == "torch"
     with pytest.raises(UsageError, match=r"--int8 needs the native engine, which was not built here, or an ONNX export"):
         automatic_engine(None, int8=True)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_long_search_can_be_interrupted(threads: int) -> None:
+    class Enough(Exception):
+        """What the alarm raises."""
+
+    def ring(number: int, frame: object) -> None:
+        raise Enough
+
+    model = tiny_model()
+    engine, texts = NativeEngine(model, threads=threads), sentences(6) * 2000
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Enough):
+            found(engine, texts, FixedExit(4, model.blocks), SearchSettings(beam=2, exact_length=200))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(found(engine, texts[:3], FixedExit(4, model.blocks), SearchSettings(beam=2))) == 3

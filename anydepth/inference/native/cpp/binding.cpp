@@ -49,7 +49,10 @@ class Engine {
         std::vector<std::vector<Found>> found;
         {
             const py::gil_scoped_release release;
-            found = anydepth::search(model_, sources, limits, policy, settings, counts);
+            found = anydepth::search(model_, sources, limits, policy, settings, counts, [] {
+                const py::gil_scoped_acquire acquire;
+                if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+            });
         }
         return py::make_tuple(found, counts);
     }

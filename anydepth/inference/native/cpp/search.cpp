@@ -101,12 +101,18 @@ class Worker {
         scratch_.team = team;
     }
 
-    void run() {
+    // Searches until there is nothing left, or `is_over`; `look_up` is called ten times a second.
+    void run(const std::atomic<bool>& is_over, const std::function<void()>& look_up) {
         since_ = std::chrono::steady_clock::now();
-        while (true) {
+        auto looked_up = since_;
+        while (!is_over) {
             admit();
             if (active_.empty()) break;
             step();
+            if (look_up && since_ - looked_up > std::chrono::milliseconds(100)) {
+                look_up();
+                looked_up = since_;
+            }
         }
         counts.decoder_flops = scratch_.flops;
     }
@@ -640,7 +646,8 @@ class Worker {
 }  // namespace
 
 std::vector<std::vector<Found>> search(const Model& model, const std::vector<std::vector<int>>& sources, const std::vector<int>& limits,
-                                       const Policy& policy, const Settings& settings, Counts& counts) {
+                                       const Policy& policy, const Settings& settings, Counts& counts,
+                                       const std::function<void()>& look_up) {
     // Longest first: then the last sentences, which run with fewer and fewer others beside them, are short.
     std::vector<int> order(sources.size());
     std::iota(order.begin(), order.end(), 0);
@@ -649,13 +656,14 @@ std::vector<std::vector<Found>> search(const Model& model, const std::vector<std
     std::atomic<size_t> next{0};
     std::mutex mutex;
     std::exception_ptr failure;
-    const auto work = [&] {
+    std::atomic<bool> is_over{false};
+    const auto work = [&](const std::function<void()>& own_look_up) {
         try {
             // Sentences are independent, so a thread for each comes first; threads to spare share the products of one.
             const int members = settings.threads / std::max<int>(1, std::min<int>(settings.threads, (int)sources.size()));
             std::unique_ptr<Team> team = members > 1 ? std::make_unique<Team>(members) : nullptr;
             Worker worker(model, sources, limits, order, policy, settings, team.get(), next, results);
-            worker.run();
+            worker.run(is_over, own_look_up);
             const std::lock_guard<std::mutex> guard(mutex);
             counts.encoder_flops += worker.counts.encoder_flops;
             counts.decoder_flops += worker.counts.decoder_flops;
@@ -666,12 +674,13 @@ std::vector<std::vector<Found>> search(const Model& model, const std::vector<std
         } catch (...) {
             const std::lock_guard<std::mutex> guard(mutex);
             failure = std::current_exception();
+            is_over = true;
         }
     };
     const int workers = std::min<int>(settings.threads, (int)sources.size());
     std::vector<std::thread> threads;
-    for (int i = 1; i < workers; ++i) threads.emplace_back(work);
-    work();
+    for (int i = 1; i < workers; ++i) threads.emplace_back(work, nullptr);
+    work(look_up);
     for (std::thread& thread : threads) thread.join();
     if (failure) std::rethrow_exception(failure);
     return results;

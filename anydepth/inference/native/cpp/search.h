@@ -47,7 +47,9 @@ struct Counts {
 };
 
 // The hypotheses of each sentence, best first. `sources` end with EOS; `limits` are the most tokens that each output may have.
+// The calling thread calls `look_up` now and then; what it throws ends the search.
 std::vector<std::vector<Found>> search(const Model& model, const std::vector<std::vector<int>>& sources, const std::vector<int>& limits,
-                                       const Policy& policy, const Settings& settings, Counts& counts);
+                                       const Policy& policy, const Settings& settings, Counts& counts,
+                                       const std::function<void()>& look_up);
 
 }  // namespace anydepth
