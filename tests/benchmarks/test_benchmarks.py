@@ -32,3 +32,17 @@ def test_training_throughput_compares_models_with_equally_many_parameters() -> N
     assert {"anydepth", "nn.Transformer"} <= rows.keys()
     assert len({row[0] for row in rows.values()}) == 1
     assert rows["anydepth"][4] == "1.000"
+
+
+def test_onnx_step_prints_a_row_for_every_contestant_and_all_but_int8_find_the_words_of_torch() -> None:
+    sizes = ("--rounds", "2", "--batches", "3", "--dim", "8", "--vocab", "50", "--length", "5", "--source", "4")
+    lines = run_benchmark("onnx_step.py", *sizes)
+    assert "Runtime" in lines[0]
+    times, shares = lines[2:16], lines[17:]
+    contestants = ["torch", "onnx", "all-rows", "immediate", "stacked", "onnx-int8", "one-scale"]
+    assert [row[2] for row in times] == 2 * contestants
+    assert {row[0] for row in times} == {"3"} and {row[1] for row in times[:7]} == {"6.00"}
+    assert all(row[5] == "1.00" for row in times if row[2] == "torch")
+    assert all(row[-1] == "100%" for row in times if row[2] not in ("onnx-int8", "one-scale"))
+    kinds = {"encoder", "embedding", "keys_values", "source", "block", "classifier", "between"}
+    assert {row[3] for row in shares} == kinds and {row[2] for row in shares} == {"onnx", "onnx-int8"}

@@ -218,18 +218,18 @@ def test_without_a_compiler_the_plain_step_is_automatic(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_long_search_can_be_interrupted(threads: int) -> None:
-    class Enough(Exception):
+    class AlarmError(Exception):
         """What the alarm raises."""
 
     def ring(number: int, frame: object) -> None:
-        raise Enough
+        raise AlarmError
 
     model = tiny_model()
     engine, texts = NativeEngine(model, threads=threads), sentences(6) * 2000
     before = signal.signal(signal.SIGALRM, ring)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(Enough):
+        with pytest.raises(AlarmError):
             found(engine, texts, FixedExit(4, model.blocks), SearchSettings(beam=2, exact_length=200))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

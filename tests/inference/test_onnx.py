@@ -8,26 +8,32 @@ from pathlib import Path
 
 import onnx
 import pytest
+import sentencepiece
 import torch
+from export_alone import read_thresholds, translate_alone
 from tiny import DIM, SOURCE_VOCAB, TARGET_VOCAB, prepare_tiny, random_exits, tiny_config, tiny_model
 from torch import Tensor
-from walks import POLICIES, model_for
+from walks import POLICIES, model_for, spread_exits
 
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model, new_model
+from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import ForcedExits, Policy, UniformExit
 from anydepth.inference.engine import Engine, TorchEngine
-from anydepth.inference.onnx.export import export_folder, export_onnx, write_graphs
+from anydepth.inference.onnx.export import describe_export, export_folder, export_onnx, write_graphs
 from anydepth.inference.onnx.model import OnnxEngine, OnnxTransformer, load_onnx
 from anydepth.inference.onnx.sessions import open_programs
+from anydepth.inference.points import OperatingPoint, PointSet, save_points
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import model_tensors, save_tensors
 from anydepth.model.run import Run, create_run
 from anydepth.search.beam import Hypothesis, SearchSettings, search
 from anydepth.text.batches import make_source
+from anydepth.text.tokenizer import EOS
 
 SETTINGS = {beam: SearchSettings(beam=beam, best=beam, length_ratio=2.0, length_offset=7) for beam in (1, 5)}  # up to 21 tokens
+GEOMETRIC_POINTS = ("geometric:0.6,0.4,0.5", "geometric:0.5", "geometric:0.5,1,0", "geometric:1,0.6,0.5")
 
 
 def in_onnx(model: AdaptiveTransformer, folder: Path, *, int8: bool = False) -> OnnxTransformer:
@@ -135,6 +141,122 @@ def test_an_int8_translation_does_not_depend_on_the_sentences_beside_it(beam: in
     assert words_and_exits(together) == words_and_exits(alone)
 
 
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("units", [0, 9])
+def test_the_halting_graph_gives_the_probability_of_stopping(units: int, int8: bool, tmp_path: Path) -> None:
+    model = model_for("geometric:0.5", f"exits.halting_units={units}")
+    assert isinstance(model.halting, GeometricHalting)
+    hidden = torch.randn(7, DIM, generator=torch.Generator().manual_seed(1)) * torch.logspace(-2, 3, 7)[:, None]
+    (probability,) = in_onnx(model, tmp_path, int8=int8).programs["halting"](states=hidden.numpy())
+    with torch.inference_mode():
+        expected = model.halting.halt_logits(hidden).sigmoid()
+    torch.testing.assert_close(torch.from_numpy(probability), expected, atol=1e-6, rtol=1e-6)
+    assert probability.min() >= 0 and probability.max() <= 1 and probability.max() - probability.min() > 0.5
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_the_halting_graph_gives_the_scores_of_a_tokens_exits(int8: bool, tmp_path: Path) -> None:
+    model = model_for("multinomial")
+    assert isinstance(model.halting, MultinomialHalting)
+    hidden = torch.randn(7, DIM, generator=torch.Generator().manual_seed(1))
+    (scores,) = in_onnx(model, tmp_path, int8=int8).programs["halting"](states=hidden.numpy())
+    with torch.inference_mode():
+        torch.testing.assert_close(torch.from_numpy(scores), model.halting.token_logits(hidden), atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_the_halting_graph_gives_the_scores_of_a_sentences_exits_whatever_its_padding_holds(int8: bool, tmp_path: Path) -> None:
+    model = model_for("sequence")
+    assert isinstance(model.halting, SequenceHalting)
+    source, mask = sentences(7)
+    assert not mask.all()
+    with torch.inference_mode():
+        memory = model.encode(source, mask)
+        expected = model.halting.sentence_logits(memory, mask)
+        memory[~mask] = 1000.0
+    (scores,) = in_onnx(model, tmp_path, int8=int8).programs["halting"](memory=memory.numpy(), source_mask=mask.numpy())
+    torch.testing.assert_close(torch.from_numpy(scores), expected, atol=1e-4, rtol=1e-5)
+
+
+def test_a_model_without_a_halting_module_has_no_halting_graph(tmp_path: Path) -> None:
+    assert "halting" not in write_graphs(tiny_model(), tmp_path, int8=False)
+
+
+def points(*policies: str) -> PointSet:
+    """Made-up operating points of the halting module."""
+    found = tuple(OperatingPoint(policy, bleu=30.0, average_exit=2.0, flops_share=0.5) for policy in policies)
+    return PointSet("geometric", "replay", 10, 1, 1, 1.0, "valid", "fingerprint", 5, 31.0, found)
+
+
+def halting_run(folder: Path, *changes: str, seed: int = 9) -> Run:
+    """A run with random weights and operating points; with this seed all exits occur, and sentences that end before their limit."""
+    run = create_run(folder / "run", tiny_config("exits.halting=geometric", *changes), prepare_tiny(folder))
+    torch.manual_seed(seed)
+    model = new_model(run)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)
+        for classifier in {model.classifier(n) for n in model.config.classifier_exits}:
+            classifier *= 3
+            classifier[EOS] *= 2
+        spread_exits(model)
+    save_tensors(run.weights_file, model_tensors(model))
+    save_points(run, points(*GEOMETRIC_POINTS))
+    return run
+
+
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("changes", [["exits.halting_units=9"], ["model.classifiers=shared"]])
+def test_the_files_of_an_export_are_enough_to_translate_as_the_plain_step_does(changes: list[str], int8: bool, tmp_path: Path) -> None:
+    """`export_alone` has no code of anydepth; with int8 its pattern is the search over the same graphs."""
+    run = halting_run(tmp_path, *changes)
+    folder = Path(shutil.copytree(export_onnx(run, int8=int8, say=lambda line: None), tmp_path / "elsewhere"))
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.source.model"))
+    sources = [[*tokenizer.encode(f" {line}"), EOS] for line in ("der hund", "die katze schläft heute gern", "und")]
+    assert sources[0] == [*run.tokenizers()[0].encode("der hund"), EOS]
+    model = load_onnx(run, int8=True, threads=1) if int8 else load_model(run)
+    found = []
+    for number, policy in enumerate(GEOMETRIC_POINTS):
+        for source in sources:
+            [[expected]] = search(model, *make_source([source[:-1]]), parse_policy(policy, model), SETTINGS[1])
+            limit = int(SETTINGS[1].limits(torch.ones(1, len(source), dtype=torch.bool), max_length=256))
+            tokens, exits = translate_alone(folder, source, read_thresholds(folder, number=number), limit=limit)
+            assert (tokens, exits) == (expected.tokens, expected.exits)
+            found.append((tokens, exits))
+    assert {n for _, exits in found for n in exits} == {1, 2, 3, 4}
+    assert {tokens[-1] == EOS for tokens, _ in found} == {True, False}
+    assert any(exits != sorted(exits, reverse=True) for _, exits in found), "no token met copied states"
+
+
+def test_an_export_has_the_operating_points_of_its_weights_only(tmp_path: Path) -> None:
+    run = halting_run(tmp_path)
+    folder = export_onnx(run, int8=False, say=lambda line: None)
+    assert (folder / "operating_points.json").read_bytes() == run.points_file.read_bytes()
+    assert "operating_points.json" in json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["files"]
+    assert "There is no operating_points.json" not in (folder / "README.txt").read_text(encoding="utf-8")
+    save_tensors(run.weights_file, {name: tensor + 1 for name, tensor in model_tensors(load_model(run)).items()})
+    folder = export_onnx(run, int8=False, say=lambda line: None)
+    assert not (folder / "operating_points.json").exists()
+    assert "There is no operating_points.json: `anydepth tune` finds" in (folder / "README.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["geometric", "multinomial", "sequence", "none"])
+def test_the_description_tells_what_the_halting_graph_takes_and_gives(kind: str, tmp_path: Path) -> None:
+    model = tiny_model(f"exits.halting={kind}")
+    description = describe_export(model, int8=False, has_points=False)
+    if model.halting is None:
+        assert "There is no halting.onnx" in description
+        return
+    (entry,) = (line for line in description.splitlines() if line.startswith("halting.onnx"))
+    graph = onnx.load(write_graphs(model, tmp_path, int8=False)["halting"]).graph
+    words = entry.replace(",", " ").split()
+    for side, values in ((words[: words.index("->")], graph.input), (words[words.index("->") :], graph.output)):
+        assert {value.name for value in values} <= set(side)
+    axes = [axis.dim_param or str(axis.dim_value) for axis in graph.output[0].type.tensor_type.shape.dim]
+    assert entry.endswith(f"{graph.output[0].name} [{', '.join(axes)}]")
+
+
 @pytest.fixture(scope="module")
 def run_template(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run with random weights, exported in both precisions."""
@@ -178,7 +300,7 @@ def test_exporting_says_where_and_how_much_and_replaces_what_was_there(run: Run)
     assert {file.name for file in folder.iterdir()} == {*manifest["files"], "manifest.json"}
     description = (folder / "README.txt").read_text(encoding="utf-8")
     for name in manifest["files"]:
-        assert name == "README.txt" or Path(name).stem.rstrip("0123456789") in description
+        assert name == "README.txt" or Path(name).stem.partition(".")[0].rstrip("0123456789") in description
 
 
 def test_the_description_names_every_input_and_output_of_every_graph(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""A run's model as a folder of ONNX graphs with a manifest, and the check that such a folder is whole and up to date."""
+"""A run as a folder of ONNX graphs and what else translating needs, and the check that such a folder is whole and up to date."""
 
 import json
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from typing import Any
 
 from anydepth.atomic import replacing_folder, write_bytes, write_text
 from anydepth.errors import RunError, UsageError
-from anydepth.exits.adaptive import load_model
-from anydepth.inference.points import weights_fingerprint
+from anydepth.exits.adaptive import AdaptiveTransformer, load_model
+from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
+from anydepth.inference.points import kept_points, weights_fingerprint
 from anydepth.model.run import Run
-from anydepth.model.transformer import Transformer
 from anydepth.text.prepare import file_hash
 
 FORMAT = 1
@@ -38,6 +38,45 @@ block<n>.onnx      states [row, {dim}], keys, values [row, {heads}, time, {head_
                    each row stands: with one row a sentence [[0], [1], ...] and [0, 1, ...].
 classifier<n>.onnx states [row, {dim}] -> logits [row, {vocab}]
                    The scores of all words for tokens that leave at exit n; {classifiers}.
+{halting}
+tokenizer*.model   SentencePiece models, of the source and of the target or of both. A text is encoded with a space put before it,
+                   and decoded tokens lose their first space.
+
+Greedy translation of one sentence: run encoder, and source<n> for all n. Begin with the token 1. For each position run embedding, then
+for n = 1, 2, ... keys_values<n>, whose result joins those of earlier positions, and block<n>, until the token leaves. Of the state that
+it left with keys_values<n> of all blocks above are needed too, now or later. The classifier of the exit scores the next token: the
+highest, those of 0, 1 and 3 apart, which are never produced. The token 2 ends the translation.
+
+{points}"""
+# What the description says of halting.onnx, by the kind of the module.
+GEOMETRIC = """\
+halting.onnx       states [row, {dim}] -> stop_probability [row]
+                   Of a token's states after block n, for each n < N. The token leaves after the first block n whose stop_probability is
+                   greater than the n-th of N - 1 thresholds (see the end), else after block N. A threshold of 0 always stops.
+                   Float32 in every export.
+"""
+MULTINOMIAL = """\
+halting.onnx       states [row, {dim}] -> exit_scores [row, {blocks}]
+                   Of a token's states after block 1, once. The token leaves after block n = 1 + the index of the highest score; there
+                   are no thresholds. Float32 in every export.
+"""
+SEQUENCE = """\
+halting.onnx       memory, source_mask -> exit_scores [sentence, {blocks}]
+                   Once a sentence, before its first token. All its tokens leave after block n = 1 + the index of the highest score; there
+                   are no thresholds. Float32 in every export.
+"""
+NO_HALTING = "There is no halting.onnx: this run has no halting module.\n"
+POINTS = """\
+operating_points.json  Thresholds that `anydepth tune` found, a copy of the run's operating_points.json.
+                   bleu, average_exit and flops_share (of the FLOPs of full depth) tell what a point gave on the validation set. Its
+                   policy is a name and, after the last colon, N - 1 thresholds, or one number that stands for all of them. After each
+                   block n < N a token leaves if a number is greater than the n-th threshold, or if that is 0. The number is
+                   stop_probability for "geometric"; for "confidence" the probability of the best word, by the softmax of the logits of
+                   exit n.
+"""
+NO_POINTS = """\
+There is no operating_points.json: `anydepth tune` finds thresholds, tells what they give on a validation set, and stores them in the
+run's operating_points.json. Exports made afterwards have a copy.
 """
 
 
@@ -47,11 +86,15 @@ def export_folder(run: Run, *, int8: bool) -> Path:
 
 
 def export_onnx(run: Run, *, int8: bool, say: Callable[[str], None]) -> Path:
-    """The folder that now holds the run's model as ONNX graphs, with a manifest and a description."""
+    """The folder that now holds the run's model as ONNX graphs, with tokenizers, operating points, a description and a manifest."""
     model, folder = load_model(run), export_folder(run, int8=int8)
+    has_points = bool(kept_points(run))
+    copied = [*sorted(run.folder.glob("tokenizer*.model")), *([run.points_file] if has_points else [])]
     with replacing_folder(folder) as temporary:
         graphs = write_graphs(model, temporary, int8=int8)
-        write_text(temporary / "README.txt", describe_graphs(model, int8=int8))
+        for file in copied:
+            write_bytes(temporary / file.name, file.read_bytes())
+        write_text(temporary / "README.txt", describe_export(model, int8=int8, has_points=has_points))
         manifest = {
             "format": FORMAT,
             "opset": OPSET,
@@ -65,7 +108,7 @@ def export_onnx(run: Run, *, int8: bool, say: Callable[[str], None]) -> Path:
     return folder
 
 
-def write_graphs(model: Transformer, folder: Path, *, int8: bool) -> dict[str, Path]:
+def write_graphs(model: AdaptiveTransformer, folder: Path, *, int8: bool) -> dict[str, Path]:
     """Writes the graphs of `model` into the existing `folder`; the files by the names of the graphs."""
     try:
         from anydepth.inference.onnx.graphs import make_graphs
@@ -78,8 +121,8 @@ def write_graphs(model: Transformer, folder: Path, *, int8: bool) -> dict[str, P
     return files
 
 
-def describe_graphs(model: Transformer, *, int8: bool) -> str:
-    """What each graph takes and gives."""
+def describe_export(model: AdaptiveTransformer, *, int8: bool, has_points: bool) -> str:
+    """What each graph takes and gives, and what else translating needs."""
     config = model.config
     return DESCRIPTION.format(
         opset=OPSET,
@@ -90,8 +133,29 @@ def describe_graphs(model: Transformer, *, int8: bool) -> str:
         dim=config.decoder.dim,
         encoder_dim=config.encoder.dim,
         vocab=model.target_embedding.num_embeddings,
-        classifiers="one for each exit" if config.classifiers == "untied" else "one file serves all exits",
+        classifiers=_classifiers(model),
+        halting=_halting(model.halting).format(dim=config.decoder.dim, blocks=config.blocks),
+        points=POINTS if has_points else NO_POINTS,
     )
+
+
+def _classifiers(model: AdaptiveTransformer) -> str:
+    exits = model.config.classifier_exits
+    if len(exits) == 1:
+        return f"block {exits[0]} is the only exit"
+    return "one for each exit" if model.config.classifiers == "untied" else f"classifier{exits[-1]}.onnx serves all exits"
+
+
+def _halting(halting: Halting | None) -> str:
+    match halting:
+        case GeometricHalting():
+            return GEOMETRIC
+        case MultinomialHalting():
+            return MULTINOMIAL
+        case SequenceHalting():
+            return SEQUENCE
+        case None:
+            return NO_HALTING
 
 
 def _precision(int8: bool) -> str:

@@ -11,6 +11,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
 from anydepth.model.transformer import Transformer, position_rates
@@ -125,7 +127,7 @@ class Graph:
         return content
 
 
-def make_graphs(model: Transformer, *, opset: int, int8: bool) -> Iterator[tuple[str, bytes]]:
+def make_graphs(model: AdaptiveTransformer, *, opset: int, int8: bool) -> Iterator[tuple[str, bytes]]:
     """The graphs of `model`, one after the other, with their names; `DESCRIPTION` in export.py tells what they take and give."""
     yield "encoder", encoder_graph(model, int8=int8).content(opset=opset)
     yield "embedding", embedding_graph(model).content(opset=opset)
@@ -137,6 +139,8 @@ def make_graphs(model: Transformer, *, opset: int, int8: bool) -> Iterator[tuple
     exits = model.config.classifier_exits
     for n in exits if model.config.classifiers == "untied" else exits[-1:]:
         yield f"classifier{n}", classifier_graph(model.classifier(n), int8=int8).content(opset=opset)
+    if model.halting is not None:
+        yield "halting", halting_graph(model.halting).content(opset=opset)
 
 
 def encoder_graph(model: Transformer, *, int8: bool) -> Graph:
@@ -228,6 +232,48 @@ def classifier_graph(classifier: Tensor, *, int8: bool) -> Graph:
     states = graph.input("states", FLOAT, ["row", matrix.shape[0]])
     graph.output("logits", graph.matrix_product(states, matrix), ["row", matrix.shape[1]])
     return graph
+
+
+def halting_graph(halting: Halting) -> Graph:
+    """From what a halting module looks at to what exits are chosen by.
+
+    In float32 always: it costs next to nothing, and a probability near its threshold leaves no room for rounding.
+    """
+    graph = Graph("halting", int8=False)
+    match halting:
+        case GeometricHalting():
+            geometric_scores(graph, halting)
+        case MultinomialHalting():
+            states = graph.input("states", FLOAT, ["row", halting.token_scores.in_features])
+            exit_scores(graph, states, halting.token_scores, axis="row")
+        case SequenceHalting():
+            dim = halting.sentence_scores.in_features
+            memory = graph.input("memory", FLOAT, ["sentence", "source", dim])
+            source_mask = graph.input("source_mask", BOOLEAN, ["sentence", "source"])
+            exit_scores(graph, mean_of_real(graph, memory, source_mask), halting.sentence_scores, axis="sentence")
+    return graph
+
+
+def geometric_scores(graph: Graph, halting: GeometricHalting) -> None:
+    """The probability of stopping here (Eq. 12)."""
+    first = halting.features or halting.stop_score
+    seen = graph.input("states", FLOAT, ["row", first.in_features])
+    if halting.features is not None:
+        seen = graph.add("Relu", graph.linear(seen, parameters(halting.features)))
+    logits = graph.add("Squeeze", graph.linear(seen, parameters(halting.stop_score)), graph.constant([1]))
+    graph.output("stop_probability", graph.add("Sigmoid", logits), ["row"])
+
+
+def exit_scores(graph: Graph, seen: str, layer: nn.Linear, *, axis: str) -> None:
+    """The scores of all exits (Eqs. 8 and 11); a softmax would not change which is highest."""
+    graph.output("exit_scores", graph.linear(seen, parameters(layer)), [axis, layer.out_features])
+
+
+def mean_of_real(graph: Graph, memory: str, source_mask: str) -> str:
+    """The mean of the memory over real tokens."""
+    real = graph.add("Unsqueeze", graph.add("Cast", source_mask, to=FLOAT), graph.constant([2]))  # (sentence, source, 1)
+    total, count = (graph.add("ReduceSum", each, graph.constant([1]), keepdims=0) for each in (graph.add("Mul", memory, real), real))
+    return graph.add("Div", total, count)
 
 
 def scaled_query(attention: Attention) -> tuple[np.ndarray, np.ndarray]:
