@@ -3,6 +3,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from anydepth.inference.native.engine import has_native
+
 ROOT = Path(__file__).parents[2]
 TINY = ("--rounds", "2", "--sentences", "6", "--length", "5", "--vocab", "50", "--dim", "8", "--threads", "1")
 
@@ -46,3 +50,31 @@ def test_onnx_step_prints_a_row_for_every_contestant_and_all_but_int8_find_the_w
     assert all(row[-1] == "100%" for row in times if row[2] not in ("onnx-int8", "one-scale"))
     kinds = {"encoder", "embedding", "keys_values", "source", "block", "classifier", "between"}
     assert {row[3] for row in shares} == kinds and {row[2] for row in shares} == {"onnx", "onnx-int8"}
+
+
+@pytest.mark.skipif(not has_native(), reason="there was no C++ compiler when anydepth was installed")
+def test_native_engine_has_a_row_for_every_contestant_and_tells_where_the_time_goes() -> None:
+    sizes = (
+        "--rounds",
+        "2",
+        "--batches",
+        "3",
+        "--beams",
+        "2",
+        "--sentences",
+        "4",
+        "--dim",
+        "8",
+        "--vocab",
+        "50",
+        "--length",
+        "5",
+        "--source",
+        "4",
+    )
+    lines = run_benchmark("native_engine.py", *sizes)
+    rows = [line for line in lines if line[:1] in (["full"], ["drawn"])]
+    contestants = [line[2] for line in rows]
+    assert len(rows) == 4 * len(set(contestants)) and "immediate" in contestants and "plain" in contestants
+    assert all("blocks" in line and any(word.endswith("%,") for word in line) for line in rows)
+    assert all(line[4] == "1.00" for line in rows if line[2] == contestants[0])
