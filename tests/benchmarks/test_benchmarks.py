@@ -54,24 +54,7 @@ def test_onnx_step_prints_a_row_for_every_contestant_and_all_but_int8_find_the_w
 
 @pytest.mark.skipif(not has_native(), reason="there was no C++ compiler when anydepth was installed")
 def test_native_engine_has_a_row_for_every_contestant_and_tells_where_the_time_goes() -> None:
-    sizes = (
-        "--rounds",
-        "2",
-        "--batches",
-        "3",
-        "--beams",
-        "2",
-        "--sentences",
-        "4",
-        "--dim",
-        "8",
-        "--vocab",
-        "50",
-        "--length",
-        "5",
-        "--source",
-        "4",
-    )
+    sizes = (*TINY[:-2], "--batches", "3", "--beams", "2", "--source", "4")
     lines = run_benchmark("native_engine.py", *sizes)
     rows = [line for line in lines if line[:1] in (["full"], ["drawn"])]
     contestants = [line[2] for line in rows]
