@@ -65,7 +65,7 @@ def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTr
             require_halting(family, "geometric", model)
             assert isinstance(halting, GeometricHalting)
             cost = units_decision(halting.units) if halting.units else geometric_decision
-            return ThresholdExit(family, taus, lambda: HaltProbability(halting), cost)
+            return ThresholdExit(family, taus, lambda: HaltProbability(halting), cost, halting)
         case "confidence":
             return ThresholdExit(family, taus, lambda: Confidence(model), confidence_decision)
         case "margin":

@@ -46,6 +46,7 @@ class ThresholdExit(FullPlan):
     thresholds: tuple[float, ...]
     new_signal: Callable[[], Signal]
     cost: DecisionCost
+    halting: GeometricHalting | None = None  # the module that the signal comes from, if it comes from one
     blocks: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ import torch
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.inference.engine import Engine, TorchEngine
-from anydepth.inference.native.engine import NativeEngine, has_native
+from anydepth.inference.native.engine import MOST_BLOCKS, NativeEngine, has_native
 from anydepth.model.run import Run
 
 AUTOMATIC = "auto"
@@ -20,7 +20,7 @@ def make_engine(name: str, model: AdaptiveTransformer, *, int8: bool = False, th
     "auto" is the fastest that is there and gives the tokens of the plain step: the native one where it was built, else the run's ONNX
     export, else the plain step. `threads` is torch's number unless given.
     """
-    name = automatic_engine(run, int8=int8) if name == AUTOMATIC else name
+    name = automatic_engine(run, int8=int8, blocks=model.blocks) if name == AUTOMATIC else name
     match name:
         case "native":
             return NativeEngine(model, int8=int8, threads=threads or torch.get_num_threads())
@@ -39,9 +39,9 @@ def make_engine(name: str, model: AdaptiveTransformer, *, int8: bool = False, th
     raise UsageError(f"there is no engine {name!r}; {hint}known: {', '.join((AUTOMATIC, *ENGINES))}")
 
 
-def automatic_engine(run: Run | None, *, int8: bool) -> str:
-    """The name of the fastest engine that can be had for `run` in this precision."""
-    if has_native():
+def automatic_engine(run: Run | None, *, int8: bool, blocks: int = 1) -> str:
+    """The name of the fastest engine that can be had for `run`, of so many decoder blocks, in this precision."""
+    if has_native() and blocks <= MOST_BLOCKS:
         return "native"
     if run is not None and (run.folder / "export" / ("onnx-int8" if int8 else "onnx")).exists():
         return "onnx"

@@ -8,7 +8,7 @@ import torch
 from tiny import SOURCE_VOCAB, tiny_model
 from walks import POLICIES, model_for
 
-from anydepth.errors import UsageError
+from anydepth.errors import RunError, UsageError
 from anydepth.evaluation.executed import executed_decoder_flops
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting
@@ -67,6 +67,20 @@ def test_tokens_exits_and_scores_are_those_of_the_plain_step(text: str) -> None:
                 assert scores(own) == pytest.approx(scores(plain), abs=1e-4), instructions
             lefts |= {left for ranked in plain for each in ranked for left in each.exits}
     assert len(lefts) > 1 or text.startswith("fixed"), "a policy that never chooses would pass anything"
+
+
+@pytest.mark.parametrize("text", ["uniform:7", "geometric:0.6,0.4,0.5", "confidence:0.7,0.5,0.6"])
+@pytest.mark.parametrize("width", [10, 32, 48])
+def test_heads_as_wide_as_registers_and_wider(text: str, width: int) -> None:
+    sizes = ["model.heads=2", f"model.encoder.dim={4 * width}", f"model.decoder.dim={2 * width}", "model.decoder.ffn_dim=70"]
+    model = model_for(text, *sizes, seed=3)
+    texts, policy = sentences(12, longest=40, seed=5), parse_policy(text, model)
+    settings = SearchSettings(beam=4, best=4, exact_length=20)
+    plain = search(model, *make_source(texts), policy, settings)
+    for instructions in INSTRUCTIONS:
+        own = found(NativeEngine(model, instructions=instructions), texts, policy, settings)
+        assert outputs(own) == outputs(plain), instructions
+        assert scores(own) == pytest.approx(scores(plain), abs=1e-4), instructions
 
 
 @pytest.mark.parametrize("classifiers", ["tied", "shared", "untied"])
@@ -188,6 +202,80 @@ class FixedExitLike:
         self.plan, self.decisions = inner.plan, inner.decisions
 
 
+def test_memory_does_not_grow_with_the_number_of_sentences() -> None:
+    model = tiny_model()
+    engine, settings = NativeEngine(model), SearchSettings(beam=5, exact_length=30)
+    nodes = []
+    for count in (200, 800):
+        found(engine, sentences(4) * (count // 4), FixedExit(2, model.blocks), settings)
+        assert engine.counts is not None
+        nodes.append(engine.counts.nodes)
+    assert nodes[1] < 1.2 * nodes[0]
+
+
+def test_threads_share_few_sentences_and_one() -> None:
+    model = model_for("geometric:0.5", seed=4)
+    policy, settings = parse_policy("geometric:0.5", model), SearchSettings(beam=2, best=2)
+    for count in (1, 2, 5):
+        alone, together = (found(NativeEngine(model, threads=threads), sentences(count), policy, settings) for threads in (1, 4))
+        assert outputs(alone) == outputs(together) and scores(alone) == scores(together)
+
+
+def test_what_would_lead_out_of_the_tables_is_refused() -> None:
+    model = tiny_model()
+    engine, policy, settings = NativeEngine(model), FixedExit(2, model.blocks), SearchSettings(beam=1)
+    with pytest.raises(UsageError, match=rf"source tokens are numbers from 0 to {SOURCE_VOCAB - 1}, but there are 2 to 700"):
+        found(engine, [[5, 700]], policy, settings)
+    with pytest.raises(UsageError, match=r"source tokens are numbers from 0"):
+        found(engine, [[5, -7]], policy, settings)
+    with pytest.raises(UsageError, match=r"a source of 300 tokens is longer than model.max_length = 256; cut it"):
+        found(engine, [[5] * 300], policy, settings)
+    with pytest.raises(UsageError, match=r"leave no room for any output"):
+        found(engine, [[5]], policy, SearchSettings(length_ratio=0.0, length_offset=0))
+
+
+def test_a_policy_of_another_model_is_left_to_the_plain_step() -> None:
+    own, other = (model_for("geometric:0.5", seed=seed) for seed in (1, 2))
+    texts, settings = sentences(8), SearchSettings(beam=1)
+    for policy in (
+        parse_policy("geometric:0.6,0.4,0.5", other),
+        ForcedExits(torch.full((8, 1), 2), other.halting, other.blocks),  # type: ignore[arg-type]
+    ):
+        plain = found(TorchEngine(own), texts, policy, settings)
+        assert outputs(found(NativeEngine(own), texts, policy, settings)) == outputs(plain)
+        assert outputs(found(NativeEngine(tiny_model()), texts, policy, settings)) == outputs(
+            found(TorchEngine(tiny_model()), texts, policy, settings)
+        )
+    with pytest.raises(AssertionError):
+        found(NativeEngine(own), texts, FixedExit(own.blocks + 1, own.blocks + 1), settings)
+
+
+def test_the_engine_keeps_the_weights_that_it_was_made_with() -> None:
+    model = tiny_model()
+    engine, policy, settings = NativeEngine(model), FixedExit(3, model.blocks), SearchSettings(beam=2)
+    before = found(engine, sentences(6), policy, settings)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(-1.5)
+    assert scores(found(engine, sentences(6), policy, settings)) == scores(before)
+    with torch.no_grad():
+        model.decoder[1].feed_forward.inner.weight[3, 2] = float("nan")
+    with pytest.raises(RunError, match=r"decoder.1.feed_forward.inner.weight has numbers that are not finite"):
+        NativeEngine(model)
+
+
+def test_more_blocks_than_it_can_count_are_left_to_others() -> None:
+    model = tiny_model("model.blocks=65")
+    assert make_engine("auto", model).name == "torch"
+    with pytest.raises(UsageError, match=r"up to 64 decoder blocks and this model has 65; use --engine torch"):
+        NativeEngine(model)
+    deep = tiny_model("model.blocks=64")
+    policy, settings = FixedExit(64, 64), SearchSettings(beam=1, exact_length=3)
+    assert outputs(found(NativeEngine(deep), sentences(3), policy, settings)) == outputs(
+        found(TorchEngine(deep), sentences(3), policy, settings)
+    )
+
+
 def test_nothing_is_found_for_nothing() -> None:
     model = tiny_model()
     assert found(NativeEngine(model), [], FixedExit(1, model.blocks), SearchSettings()) == []
@@ -205,7 +293,10 @@ def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"needs the export of a run"):
         make_engine("onnx", model)
     monkeypatch.setattr(native_engine, "_native", None)
-    with pytest.raises(UsageError, match=r"was not built when anydepth was installed .* or use --engine onnx or --engine torch"):
+    monkeypatch.setattr(native_engine, "why_not", "no such thing", raising=False)
+    with pytest.raises(
+        UsageError, match=r"cannot be loaded \(no such thing\); .* C\+\+ compiler .* or use --engine onnx or --engine torch"
+    ):
         make_engine("native", model)
 
 
@@ -225,10 +316,10 @@ def test_a_long_search_can_be_interrupted(threads: int) -> None:
         raise AlarmError
 
     model = tiny_model()
-    engine, texts = NativeEngine(model, threads=threads), sentences(6) * 2000
+    engine, texts = NativeEngine(model, threads=threads), sentences(6) * 400
     before = signal.signal(signal.SIGALRM, ring)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        signal.setitimer(signal.ITIMER_REAL, 0.5)  # when the search has begun
         with pytest.raises(AlarmError):
             found(engine, texts, FixedExit(4, model.blocks), SearchSettings(beam=2, exact_length=200))
     finally:

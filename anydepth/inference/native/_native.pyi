@@ -16,7 +16,6 @@ class Shape:
         decoder_ffn: int,
         encoder_blocks: int,
         blocks: int,
-        source_vocab: int,
         target_vocab: int,
     ) -> None: ...
 
@@ -70,6 +69,7 @@ class Counts:
     copied_pairs: int
     rows: int
     steps: int
+    nodes: int
     seconds: dict[str, float]
 
 class Engine:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from anydepth.errors import UsageError
+from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
@@ -21,14 +21,15 @@ from anydepth.text.tokenizer import BOS, EOS
 
 try:
     from anydepth.inference.native import _native
-except ImportError:  # there was no compiler when anydepth was installed
-    _native = None  # type: ignore[assignment]
+except ImportError as error:  # there was no compiler when anydepth was installed
+    _native, why_not = None, str(error)  # type: ignore[assignment]
 
+MOST_BLOCKS = 64
 SENTENCES = 32  # searched together where neither the user nor the budget of tokens says less
 
 
 class NativeEngine:
-    """Search in C++ with the weights of a model, in float32 or with 8-bit products.
+    """Search in C++ with the weights that a model has now, in float32 or with 8-bit products.
 
     Each row passes only the blocks that it needs; keys and values of a copied state are made when a later token first looks at them; a
     finished sentence's place is taken by the next.
@@ -38,6 +39,10 @@ class NativeEngine:
         self, model: AdaptiveTransformer, *, int8: bool = False, threads: int = 1, instructions: str = "", is_deferred: bool = True
     ) -> None:
         require_native()
+        if model.blocks > MOST_BLOCKS:
+            raise UsageError(
+                f"the native engine knows up to {MOST_BLOCKS} decoder blocks and this model has {model.blocks}; use --engine torch"
+            )
         self.model = model
         self.name = "native-int8" if int8 else "native"
         self.threads = threads
@@ -54,7 +59,6 @@ class NativeEngine:
                 decoder_ffn=shape.decoder.ffn_dim,
                 encoder_blocks=shape.encoder.blocks,
                 blocks=shape.blocks,
-                source_vocab=model.source_embedding.num_embeddings,
                 target_vocab=vocab,
             ),
             tensors=named_arrays(model),
@@ -80,12 +84,16 @@ class NativeEngine:
         batch_tokens: int,
         batch_sentences: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence; a policy of an unknown kind is left to the plain step."""
+        """The best hypotheses of each sentence; a policy of an unknown kind, or of another model, is left to the plain step.
+
+        Both limits hold for each thread.
+        """
         if not sequences:
             return []
         source, mask = make_source(sequences)
         limits = settings.limits(mask, max_length=self.model.config.max_length)
-        translated = native_policy(policy, source, mask, limit=int(limits.max()))
+        self.check(source, limits)
+        translated = native_policy(policy, self.model, source, mask, limit=int(limits.max()))
         if translated is None:
             return self.plain.search(sequences, policy, settings, batch_tokens=batch_tokens, batch_sentences=batch_sentences)
         found, counts = self.engine.search(
@@ -112,6 +120,16 @@ class NativeEngine:
             for hypotheses in found
         ]
 
+    def check(self, source: Int[Tensor, "sentence source"], limits: Int[Tensor, " sentence"]) -> None:
+        """Refuses what would lead out of the tables of the compiled search."""
+        words, longest = self.model.source_embedding.num_embeddings, self.model.config.max_length
+        if int(source.min()) < 0 or int(source.max()) >= words:
+            raise UsageError(f"source tokens are numbers from 0 to {words - 1}, but there are {int(source.min())} to {int(source.max())}")
+        if source.shape[1] > longest + 1:
+            raise UsageError(f"a source of {source.shape[1] - 1} tokens is longer than model.max_length = {longest}; cut it")
+        if int(limits.min()) < 1:
+            raise UsageError("length_ratio and length_offset leave no room for any output; raise one of them")
+
 
 def has_native() -> bool:
     """Whether the compiled module was built."""
@@ -122,16 +140,18 @@ def require_native() -> None:
     """Refuses in one sentence where there is no compiled module."""
     if _native is None:
         raise UsageError(
-            "the native engine was not built when anydepth was installed (it takes a C++ compiler, such as g++); "
-            "install one and anydepth again, or use --engine onnx or --engine torch"
+            f"the native engine cannot be loaded ({why_not}); it is built when anydepth is installed, which takes a C++ compiler "
+            "such as g++: install one and anydepth again, or use --engine onnx or --engine torch"
         )
 
 
 def named_arrays(model: AdaptiveTransformer) -> dict[str, np.ndarray]:
     """The weights by their names in a checkpoint, both embeddings even where they are one, and the vectors of the positions."""
     length, shape = model.config.max_length + 1, model.config
-    tensors = {name: tensor.detach().float().cpu().contiguous() for name, tensor in model_tensors(model).items()}
-    tensors["source_embedding.weight"] = model.source_embedding.weight.detach().float().cpu().contiguous()
+    tensors = {**model_tensors(model), "source_embedding.weight": model.source_embedding.weight.detach()}
+    if broken := [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]:
+        raise RunError(f"{broken[0]} has numbers that are not finite; the training of this model went wrong")
+    tensors = {name: tensor.to("cpu", torch.float32, copy=True).contiguous() for name, tensor in tensors.items()}
     tensors["encoder_positions"] = sinusoids(length, shape.encoder.dim)
     tensors["decoder_positions"] = sinusoids(length, shape.decoder.dim)
     return {name: tensor.numpy() for name, tensor in tensors.items()}
@@ -145,21 +165,25 @@ def classifier_names(model: AdaptiveTransformer) -> list[str]:
 
 
 def native_policy(
-    policy: Policy, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
+    policy: Policy, model: AdaptiveTransformer, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
 ) -> "_native.Policy | None":
-    """The policy as the compiled search knows it; None if it does not."""
+    """The policy as the compiled search knows it; None if it does not, or if the policy is not one for `model`."""
+    if policy.blocks > model.blocks or (model.config.exits == "last" and policy.name != f"fixed:{model.blocks}"):
+        return None
+    nothing = torch.empty(*source.shape, 0)  # none of these plans looks at the memory
     match policy:
         case FixedExit():
             return _native.Policy(rule=_native.Rule.planned, plans=[[policy.n]] * len(source))
-        case UniformExit() | ForcedExits():
-            plans = policy.plan(source, mask, torch.empty(*source.shape, 0), limit=limit).tolist()
-            is_watched = isinstance(policy, ForcedExits) and policy.halting is not None
-            return _native.Policy(rule=_native.Rule.planned, plans=plans, is_halting_watched=is_watched)
-        case SequenceExit():
+        case UniformExit():
+            return _native.Policy(rule=_native.Rule.planned, plans=policy.plan(source, mask, nothing, limit=limit).tolist())
+        case ForcedExits() if policy.halting in (None, model.halting):
+            plans = policy.plan(source, mask, nothing, limit=limit).tolist()
+            return _native.Policy(rule=_native.Rule.planned, plans=plans, is_halting_watched=policy.halting is not None)
+        case SequenceExit() if policy.halting is model.halting:
             return _native.Policy(rule=_native.Rule.sequence)
-        case MultinomialExit():
+        case MultinomialExit() if policy.halting is model.halting:
             return _native.Policy(rule=_native.Rule.multinomial)
-        case ThresholdExit():
+        case ThresholdExit() if policy.halting in (None, model.halting) and policy.blocks == model.blocks:
             name, _, words = policy.family.partition(":")
             rule = _native.Rule.__members__[name]
             return _native.Policy(rule=rule, thresholds=policy.thresholds, shortlist=int(words or 0))

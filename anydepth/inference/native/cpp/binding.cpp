@@ -69,6 +69,7 @@ class Engine {
 };
 
 double linear_seconds(int m, int k, int n, bool is_int8, int repeats, const std::string& instructions) {
+    if (repeats < 1) throw py::value_error("a median needs at least one repeat");
     const Kernels& kernels = kernels_named(instructions);
     const std::vector<float> weights((size_t)n * k, 0.01f), x((size_t)m * k, 0.5f);
     std::vector<float> y((size_t)m * n);
@@ -97,11 +98,11 @@ PYBIND11_MODULE(_native, module) {
                py::arg("n"), py::arg("is_int8"), py::arg("repeats") = 20, py::arg("instructions") = "");
     py::class_<Shape>(module, "Shape")
         .def(py::init([](int heads, int encoder_dim, int encoder_ffn, int decoder_dim, int decoder_ffn, int encoder_blocks, int blocks,
-                         int source_vocab, int target_vocab) {
-                 return Shape{heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, source_vocab, target_vocab};
+                         int target_vocab) {
+                 return Shape{heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, target_vocab};
              }),
              py::kw_only(), py::arg("heads"), py::arg("encoder_dim"), py::arg("encoder_ffn"), py::arg("decoder_dim"), py::arg("decoder_ffn"),
-             py::arg("encoder_blocks"), py::arg("blocks"), py::arg("source_vocab"), py::arg("target_vocab"));
+             py::arg("encoder_blocks"), py::arg("blocks"), py::arg("target_vocab"));
     py::enum_<Rule>(module, "Rule")
         .value("planned", Rule::planned)
         .value("sequence", Rule::sequence)
@@ -135,6 +136,7 @@ PYBIND11_MODULE(_native, module) {
         .def_readonly("copied_pairs", &Counts::copied_pairs)
         .def_readonly("rows", &Counts::rows)
         .def_readonly("steps", &Counts::steps)
+        .def_readonly("nodes", &Counts::nodes)
         .def_property_readonly("seconds", [](const Counts& counts) {
             std::map<std::string, double> seconds;
             for (int phase = 0; phase < PHASES; ++phase) seconds[PHASE_NAMES[phase]] = counts.seconds[phase];

@@ -21,7 +21,7 @@ struct Kernels {
                         const int32_t* offsets, const float* bias, float* y, int n, int stride, bool is_rectified);
     // out = norm(x + delta) * gain + bias, row by row.
     void (*add_norm)(const float* x, const float* delta, const float* gain, const float* bias, float* out, int m, int dim);
-    // One query against `count` keys and values that lie anywhere; `scores` has room for `count` numbers.
+    // One query against `count` keys and values that lie anywhere; `scores` has room for the next multiple of 16 numbers.
     void (*attend_scattered)(const float* query, const float* const* keys, const float* const* values, int count, int heads, int dim,
                              float* scores, float* out);
     // m queries, `stride` apart, against keys (head, width of a head, padded count) and values (count, dim); out is (m, dim), and

@@ -76,11 +76,11 @@ static inline void finish(vf* sums, int row, const float* bias, float* y, int n,
         if (from >= left) return;
         if (left - from >= W) {
             if (bias) sum += load(bias + first + from);
-            if (is_rectified) sum = larger(sum, all(0.0f));
+            if (is_rectified) sum = sum < all(0.0f) ? all(0.0f) : sum;  // what is not a number stays so
             store(out + from, sum);
         } else {
             for (int i = 0; i < left - from; ++i) {
-                float s = sum[i] + (bias ? bias[first + from + i] : 0.0f);
+                const float s = sum[i] + (bias ? bias[first + from + i] : 0.0f);
                 out[from + i] = is_rectified && s < 0 ? 0.0f : s;
             }
         }

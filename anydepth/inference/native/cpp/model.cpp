@@ -76,7 +76,7 @@ void Matrix::apply_part(const Kernels& kernels, const float* x, int m, float* y,
 
 Model::Model(const Kernels& kernels, const Shape& shape, bool is_int8, Halting halting, int halting_units,
              const std::vector<std::string>& classifier_names, const Lookup& tensor)
-    : kernels(kernels), shape(shape), is_int8(is_int8), halting(halting), has_units(halting_units > 0) {
+    : kernels(kernels), shape(shape), has_units(halting_units > 0) {
     const auto matrix = [&](const std::vector<std::string>& names, int n, int k) {
         std::vector<const float*> weights, biases;
         for (const auto& name : names) {

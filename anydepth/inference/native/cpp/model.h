@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -21,9 +21,7 @@ class Buffer {
   public:
     T* at_least(size_t count) {
         if (count > size_) {
-            const size_t bytes = (count * sizeof(T) + 127) / 64 * 64;
-            data_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
-            if (!data_) throw std::bad_alloc();
+            data_.reset(static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{64})));
             size_ = count;
         }
         return data_.get();
@@ -32,7 +30,7 @@ class Buffer {
 
   private:
     struct Free {
-        void operator()(T* p) const { std::free(p); }
+        void operator()(T* p) const { ::operator delete(p, std::align_val_t{64}); }
     };
     std::unique_ptr<T, Free> data_;
     size_t size_ = 0;
@@ -57,7 +55,6 @@ class Matrix {
     // y = x w^T + bias for the first `n` outputs, all of them unless told otherwise.
     void apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, bool is_rectified = false, int n = 0) const;
     int outputs() const { return n_; }
-    int inputs() const { return k_; }
 
   private:
     void apply_part(const Kernels& kernels, const float* x, int m, float* y, int first, int last, int stride, bool is_rectified,
@@ -85,7 +82,7 @@ struct DecoderWeights {
 };
 
 struct Shape {
-    int heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, source_vocab, target_vocab;
+    int heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, target_vocab;
 };
 
 enum class Halting { none, sequence, multinomial, geometric };
@@ -96,13 +93,11 @@ using Lookup = std::function<const float*(const std::string&)>;
 struct Model {
     const Kernels& kernels;
     Shape shape;
-    bool is_int8;
     const float *source_embedding, *target_embedding, *encoder_positions, *decoder_positions;
     std::vector<EncoderWeights> encoder;
     std::vector<DecoderWeights> decoder;
     std::vector<Matrix> classifiers;          // one, or one for each block
     std::vector<const float*> classifier_rows;  // the same, as they are in the checkpoint
-    Halting halting;
     Matrix units;       // of the geometric module, if it has any
     bool has_units;
     Matrix scores;      // of the sequence and the multinomial module

@@ -8,19 +8,20 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 namespace anydepth {
 namespace {
 
-constexpr int CHUNK = 64;  // nodes that are allocated together
+constexpr int NODES_AT_ONCE = 64;  // allocated together
 
 // One token of one or several hypotheses: its state where it left, and for each block its key and value once they have been made.
 // Hypotheses that share a beginning share its nodes, so that nothing is copied when the beam is reordered.
 struct Node {
     int parent;
-    int users;       // rows and children
-    uint64_t ready;  // bit n: block n has the key and the value
+    int users;       // rows that end here, and children
+    uint64_t ready;  // bit n - 1: block n has the key and the value
 };
 
 class Nodes {
@@ -30,15 +31,14 @@ class Nodes {
     int add(int parent) {
         if (free_.empty()) {
             const int first = (int)nodes_.size();
-            nodes_.resize(first + CHUNK);
+            nodes_.resize(first + NODES_AT_ONCE);
             chunks_.emplace_back();
-            chunks_.back().at_least((size_t)CHUNK * stride());
-            for (int i = CHUNK; i-- > 0;) free_.push_back(first + i);
+            chunks_.back().at_least((size_t)NODES_AT_ONCE * stride());
+            for (int i = NODES_AT_ONCE; i-- > 0;) free_.push_back(first + i);
         }
         const int id = free_.back();
         free_.pop_back();
-        nodes_[id] = {parent, 1, 0};
-        if (parent >= 0) ++nodes_[parent].users;
+        nodes_[id] = {parent, 1, 0};  // the row's use of the parent becomes that of the child
         return id;
     }
     void keep(int id) { ++nodes_[id].users; }
@@ -48,8 +48,10 @@ class Nodes {
             id = nodes_[id].parent;
         }
     }
-    Node& operator[](int id) { return nodes_[id]; }
-    float* state(int id) { return chunks_[id / CHUNK].get() + (size_t)(id % CHUNK) * stride(); }
+    bool has_pair(int id, int n) const { return nodes_[id].ready >> (n - 1) & 1; }
+    void note_pair(int id, int n) { nodes_[id].ready |= 1ull << (n - 1); }
+    size_t size() const { return nodes_.size(); }
+    float* state(int id) { return chunks_[id / NODES_AT_ONCE].get() + (size_t)(id % NODES_AT_ONCE) * stride(); }
     float* pair(int id, int n) { return state(id) + dim_ + (size_t)(n - 1) * 2 * dim_; }
 
   private:
@@ -94,10 +96,10 @@ struct Running {
 class Worker {
   public:
     Worker(const Model& model, const std::vector<std::vector<int>>& sources, const std::vector<int>& limits, const std::vector<int>& order,
-           const Policy& policy, const Settings& settings, Team* team, std::atomic<size_t>& next,
+           const Policy& policy, const Settings& settings, int workers, Team* team, std::atomic<size_t>& next,
            std::vector<std::vector<Found>>& results)
         : model_(model), ops_(model.kernels), sources_(sources), limits_(limits), order_(order), policy_(policy), settings_(settings),
-          next_(next), results_(results), nodes_(model.shape.blocks, model.shape.decoder_dim) {
+          workers_(workers), next_(next), results_(results), nodes_(model.shape.blocks, model.shape.decoder_dim) {
         scratch_.team = team;
     }
 
@@ -115,6 +117,7 @@ class Worker {
             }
         }
         counts.decoder_flops = scratch_.flops;
+        counts.nodes = (int64_t)nodes_.size();
     }
     Counts counts;
 
@@ -133,8 +136,11 @@ class Worker {
     }
 
     void encode_more() {
+        // No more than a fair share of what is left: the other workers want some, too.
+        const int64_t left = std::max<int64_t>(0, (int64_t)order_.size() - (int64_t)next_.load());
+        const int64_t portion = std::min<int64_t>(settings_.batch_sentences, (left + workers_ - 1) / workers_);
         std::vector<int> tokens, starts{0};
-        while ((int)waiting_.size() < settings_.batch_sentences) {
+        while ((int64_t)waiting_.size() < portion) {
             const size_t place = next_.fetch_add(1);
             if (place >= order_.size()) break;
             auto sentence = std::make_unique<Sentence>();
@@ -245,7 +251,7 @@ class Worker {
         for (int r = 0; r < rows; ++r) {
             const int node = row_nodes_[running_[r].row];
             std::memcpy(nodes_.pair(node, n), kvq + (size_t)r * 3 * dim, sizeof(float) * 2 * dim);
-            nodes_[node].ready |= 1ull << n;
+            nodes_.note_pair(node, n);
         }
         spent(transforming);
         make_pairs(n);
@@ -297,8 +303,8 @@ class Worker {
         pending_.clear();
         for (const Running& each : running_)
             for (const int id : active_[each.sentence]->rows[each.place].path)
-                if (!(nodes_[id].ready >> n & 1)) {
-                    nodes_[id].ready |= 1ull << n;
+                if (!nodes_.has_pair(id, n)) {
+                    nodes_.note_pair(id, n);
                     pending_.push_back(id);
                 }
         fill_pairs(n, pending_);
@@ -319,8 +325,8 @@ class Worker {
         for (int n = 2; n <= model_.shape.blocks; ++n) {
             pending_.clear();
             for (const int id : row_nodes_)
-                if (!(nodes_[id].ready >> n & 1)) {
-                    nodes_[id].ready |= 1ull << n;
+                if (!nodes_.has_pair(id, n)) {
+                    nodes_.note_pair(id, n);
                     pending_.push_back(id);
                 }
             fill_pairs(n, pending_);
@@ -625,6 +631,7 @@ class Worker {
     const std::vector<int>&limits_, &order_;
     const Policy& policy_;
     const Settings& settings_;
+    const int workers_;
     std::atomic<size_t>& next_;
     std::vector<std::vector<Found>>& results_;
 
@@ -657,12 +664,18 @@ std::vector<std::vector<Found>> search(const Model& model, const std::vector<std
     std::mutex mutex;
     std::exception_ptr failure;
     std::atomic<bool> is_over{false};
+    // Sentences are independent, so a thread for each comes first; threads to spare share the products of one.
+    const int workers = std::max(1, std::min(settings.threads, (int)sources.size())), members = settings.threads / workers;
+    std::atomic<int> at_work{0};
+    const auto fail = [&] {
+        const std::lock_guard<std::mutex> guard(mutex);
+        if (!failure) failure = std::current_exception();
+        is_over = true;
+    };
     const auto work = [&](const std::function<void()>& own_look_up) {
         try {
-            // Sentences are independent, so a thread for each comes first; threads to spare share the products of one.
-            const int members = settings.threads / std::max<int>(1, std::min<int>(settings.threads, (int)sources.size()));
-            std::unique_ptr<Team> team = members > 1 ? std::make_unique<Team>(members) : nullptr;
-            Worker worker(model, sources, limits, order, policy, settings, team.get(), next, results);
+            const std::unique_ptr<Team> team = members > 1 ? std::make_unique<Team>(members) : nullptr;
+            Worker worker(model, sources, limits, order, policy, settings, workers, team.get(), next, results);
             worker.run(is_over, own_look_up);
             const std::lock_guard<std::mutex> guard(mutex);
             counts.encoder_flops += worker.counts.encoder_flops;
@@ -670,17 +683,33 @@ std::vector<std::vector<Found>> search(const Model& model, const std::vector<std
             counts.copied_pairs += worker.counts.copied_pairs;
             counts.rows += worker.counts.rows;
             counts.steps += worker.counts.steps;
+            counts.nodes += worker.counts.nodes;
             for (int phase = 0; phase < PHASES; ++phase) counts.seconds[phase] += worker.counts.seconds[phase];
         } catch (...) {
-            const std::lock_guard<std::mutex> guard(mutex);
-            failure = std::current_exception();
-            is_over = true;
+            fail();
         }
+        --at_work;
     };
-    const int workers = std::min<int>(settings.threads, (int)sources.size());
     std::vector<std::thread> threads;
-    for (int i = 1; i < workers; ++i) threads.emplace_back(work, nullptr);
+    at_work = 1;
+    for (int i = 1; i < workers; ++i) {
+        ++at_work;
+        try {
+            threads.emplace_back(work, nullptr);
+        } catch (const std::system_error&) {  // the system has no more threads to give; the others do it all
+            --at_work;
+            break;
+        }
+    }
     work(look_up);
+    while (at_work > 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        try {
+            if (look_up && !is_over) look_up();
+        } catch (...) {
+            fail();
+        }
+    }
     for (std::thread& thread : threads) thread.join();
     if (failure) std::rethrow_exception(failure);
     return results;

@@ -42,7 +42,7 @@ constexpr const char* PHASE_NAMES[] = {"encoder",   "source keys", "copied state
                                        "blocks",    "decisions",   "classifiers",   "search"};
 
 struct Counts {
-    int64_t encoder_flops = 0, decoder_flops = 0, copied_pairs = 0, rows = 0, steps = 0;
+    int64_t encoder_flops = 0, decoder_flops = 0, copied_pairs = 0, rows = 0, steps = 0, nodes = 0;
     double seconds[PHASES] = {};
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -12,7 +12,11 @@ namespace anydepth {
 class Team {
   public:
     explicit Team(int threads) {
-        for (int part = 1; part < threads; ++part) members_.emplace_back([this, part] { serve(part); });
+        try {
+            for (int part = 1; part < threads; ++part) members_.emplace_back([this, part] { serve(part); });
+        } catch (const std::system_error&) {
+            // the system has no more threads to give: a smaller team
+        }
     }
     ~Team() {
         is_over_ = true;
