@@ -54,6 +54,10 @@ def bench(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run directory; --shape can do without.")] = None,
     test: Annotated[str | None, typer.Option(metavar="PREFIX", help="PREFIX.de and PREFIX.en, plain or .gz.")] = None,
     against: Annotated[str | None, typer.Option(metavar="ctranslate2", help="Compare with CTranslate2 at full depth.")] = None,
+    rival: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="CTranslate2 takes this run's model, such as a baseline of equal BLEU. Default: the same."),
+    ] = None,
     engine: Annotated[list[str] | None, typer.Option(help="native, onnx or torch; may be repeated. Default: the fastest at hand.")] = None,
     int8: Annotated[bool | None, typer.Option("--int8/--fp32", help="One precision alone. Default: both.")] = None,
     policy: Annotated[list[str] | None, typer.Option(help=f"{PolicyHelp}; may be repeated. Full depth always takes part.")] = None,
@@ -105,6 +109,7 @@ def bench(
         sentences=sentences,
         seed=seed,
         against=against,
+        rival=rival,
     )
     wish, sizes = Wish(average_exit, flops, bleu_drop), Sizes(vocab, source_length, output_length)
     measured = (

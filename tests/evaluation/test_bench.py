@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from anydepth.exits.flops import DecoderShape
 from anydepth.exits.policies import FixedExit
 from anydepth.inference.engine import TorchEngine
 from anydepth.inference.points import Wish
+from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run
 from anydepth.search.beam import SearchSettings
 
@@ -263,3 +265,20 @@ def test_the_processor_has_a_name_with_and_without_a_system_that_tells_it(tmp_pa
 def test_text_without_a_sentence_is_refused(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no sentence to translate; every source line is empty"):
         bench_run(run.folder, write_pairs(tmp_path / "empty", [("", "a"), (" ", "b")]), [], FAST, say=quiet)
+
+
+def test_ctranslate2_takes_the_model_of_a_rival_with_the_same_vocabulary(run: Run, test_set: str, tmp_path: Path) -> None:
+    fast = replace(FAST, batches=(2,), beams=(1,), rounds=1)
+    other = tmp_path / "other"
+    shutil.copytree(run.folder, other)
+    tensors, _ = load_tensors(run.weights_file)
+    save_tensors(Run(other).weights_file, {name: -tensor for name, tensor in tensors.items()})
+    own, against = (bench_run(run.folder, test_set, [], each, say=quiet) for each in (fast, replace(fast, rival=other)))
+    assert own.results[1].bleu == against.results[1].bleu and own.results[1].tokens == against.results[1].tokens
+    assert own.results[0].tokens != against.results[0].tokens or own.results[0].bleu != against.results[0].bleu
+    assert f"CTranslate2 has the model of {other}" in bench_table(against)
+    (other / "tokenizer.source.model").write_bytes((other / "tokenizer.target.model").read_bytes())
+    with pytest.raises(UsageError, match=r"has another vocabulary; prepare its data with --tokenizer-from"):
+        bench_run(run.folder, test_set, [], replace(fast, rival=other), say=quiet)
+    with pytest.raises(UsageError, match=r"--rival names the model that CTranslate2 takes; write --against ctranslate2, too"):
+        replace(fast, rival=other, against=None)

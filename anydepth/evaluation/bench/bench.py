@@ -27,7 +27,7 @@ from anydepth.evaluation.bench.recipe import DECODING_ALONE, Machine, Recipe, th
 from anydepth.evaluation.bench.rounds import Clock
 from anydepth.evaluation.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
 from anydepth.evaluation.evaluate import wished_names
-from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
@@ -58,6 +58,7 @@ class BenchSettings:
     sentences: int | None = None
     seed: int = 1
     against: str | None = None
+    rival: Path | None = None  # the run whose model CTranslate2 takes, if not the same
 
     def __post_init__(self) -> None:
         for engine in self.engines:
@@ -66,6 +67,8 @@ class BenchSettings:
                 raise UsageError(f"there is no engine {engine!r}; {f'did you mean {near[0]}? ' if near else ''}known: {', '.join(ENGINES)}")
         if self.against not in (None, "ctranslate2"):
             raise UsageError(f"--against {self.against}: ctranslate2 is all that a benchmark compares with; write --against ctranslate2")
+        if self.rival is not None and self.against is None:
+            raise UsageError("--rival names the model that CTranslate2 takes; write --against ctranslate2, too")
         named = {"--batch": self.batches, "--beam": self.beams}
         counts = {"--rounds": self.rounds, "--threads": self.threads, "--sentences": 1 if self.sentences is None else self.sentences}
         for name, value in [*((name, each) for name, values in named.items() for each in values), *counts.items()]:
@@ -113,10 +116,24 @@ def bench_run(
     )
     recipe = make_recipe(settings, material, machine, run, test=test)
     source_pieces, target_pieces = (each.pieces(range(each.size)) for each in (translator.source_tokenizer, tokenizer))
-    with threads(settings.threads), rivals(translator.model, source_pieces, target_pieces, settings) as field:
+    with threads(settings.threads), rivals(rival_model(translator, settings), source_pieces, target_pieces, settings) as field:
         for system, precision, engine in engines(translator.model, settings, run, say):
             field += [OwnContestant(system, engine, precision, policy, policy is distinct[0]) for policy in distinct]
         return Bench(recipe, run_cells(field, material, settings, say, clock))
+
+
+def rival_model(translator: Translator, settings: BenchSettings) -> AdaptiveTransformer:
+    """The model that CTranslate2 takes: the translator's own, or that of another run with the same vocabulary."""
+    if settings.rival is None:
+        return translator.model
+    rival = Run(settings.rival)
+    own, other = (
+        [tokenizer.pieces(range(tokenizer.size)) for tokenizer in tokenizers]
+        for tokenizers in ((translator.source_tokenizer, translator.target_tokenizer), rival.tokenizers())
+    )
+    if own != other:
+        raise UsageError(f"--rival {settings.rival} has another vocabulary; prepare its data with --tokenizer-from, and train it again")
+    return load_model(rival)
 
 
 def bench_shape(
@@ -136,6 +153,8 @@ def bench_shape(
 
     The halting module has random weights, too: it is evaluated all the same, and ignored. `run` and `test` are where the shares are from.
     """
+    if settings.rival is not None:
+        raise UsageError("--rival is a trained model, and a --shape has none to compare with; leave out one of them")
     if settings.against:
         load_ctranslate2()
     count, machine = settings.sentences or 4 * max(settings.batches), this_machine()
@@ -279,5 +298,6 @@ def make_recipe(settings: BenchSettings, material: Material, machine: Machine, r
         run=None if run is None else str(run.folder),
         weights=None if run is None else file_hash(run.weights_file)[:12],
         decoding_alone=DECODING_ALONE,
+        rival=None if settings.rival is None else f"{settings.rival} {file_hash(Run(settings.rival).weights_file)[:12]}",
         test=test,
     )

@@ -28,7 +28,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the figures of a benchmark were made from and how; of the last five what belongs to another mode is None."""
+    """What the figures of a benchmark were made from and how; of the last six what belongs to another mode is None."""
 
     machine: Machine
     versions: dict[str, str]
@@ -42,6 +42,7 @@ class Recipe:
     run: str | None
     weights: str | None
     decoding_alone: str
+    rival: str | None = None
     test: str | None = None
     shape: str | None = None
     source_length: int | None = None

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from anydepth.evaluation.bench.bench import Bench
 from anydepth.evaluation.bench.cells import Result
+from anydepth.evaluation.bench.contestants import CTRANSLATE2
 from anydepth.evaluation.bench.recipe import Recipe
 from anydepth.evaluation.bench.rounds import Spread
 from anydepth.evaluation.table import aligned_table
@@ -53,8 +54,10 @@ def cell_table(cell: tuple[str, int, int], results: Sequence[Result], labels: di
 
 
 def bleu_range(results: Sequence[Result]) -> str:
-    """Whether the contestants of a cell are of equal BLEU."""
-    scores = [result.bleu for result in results if result.bleu is not None]
+    """Whether the contestants of a cell are of equal BLEU: the rival and the policies that choose, or all where there are no such two."""
+    scored = [result for result in results if result.bleu is not None]
+    chosen = [result for result in scored if result.system == CTRANSLATE2 or not result.is_full_depth]
+    scores = [result.bleu for result in (chosen if len(chosen) > 1 else scored) if result.bleu is not None]
     if not scores:
         return ""
     apart = max(scores) - min(scores)
@@ -113,6 +116,8 @@ def described(recipe: Recipe) -> list[str]:
     machine, given = recipe.machine, []
     if recipe.run is not None:
         given.append(f"run {recipe.run} | weights {recipe.weights}")
+    if recipe.rival is not None:
+        given.append(f"CTranslate2 has the model of {recipe.rival}")
     if recipe.test is not None:
         given.append(f"test {recipe.test}")
     if recipe.shape is not None:
