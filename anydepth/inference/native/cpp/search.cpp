@@ -200,6 +200,8 @@ class Worker {
         counts.rows += rows;
         exits_.assign(rows, blocks);
         row_logits_.assign(rows, nullptr);
+        row_greatest_.assign(rows, 0.0f);
+        row_sum_.assign(rows, 0.0f);  // 0 is not known: no sum of exponentials is
         row_nodes_.resize(rows);
         float* hidden = hidden_.at_least((size_t)rows * dim);
         const float rate = std::sqrt((float)dim);
@@ -424,6 +426,8 @@ class Worker {
                         ops_.top(own, vocab, std::min(policy_.shortlist, vocab), list.values.data(), list.words.data());
                     }
                     row_logits_[running_[r].row] = own;
+                    row_greatest_[running_[r].row] = greatest;
+                    row_sum_[running_[r].row] = sum;
                 }
             }
         }
@@ -452,7 +456,6 @@ class Worker {
             float greatest, sum;
             ops_.max_and_sum(list.values.data(), count, &greatest, &sum);
             signal_.get()[r] = std::min(1.0f, std::exp(-std::log(sum)));
-            row_logits_[running_[r].row] = nullptr;  // those of exit 1 are no longer the row's
         }
     }
 
@@ -482,7 +485,8 @@ class Worker {
                 std::memcpy(nodes_.state(row_nodes_[row]), own, sizeof(float) * dim);
                 continue;
             }
-            if (policy_.rule == Rule::confidence || policy_.rule == Rule::margin || policy_.rule == Rule::shortlist) row_logits_[row] = nullptr;
+            row_logits_[row] = nullptr;  // what it decided by, if anything, is not what it leaves with
+            row_sum_[row] = 0.0f;
             if (kept != r) std::memcpy(hidden + kept * dim, own, sizeof(float) * dim);
             running_[kept++] = running_[r];
         }
@@ -555,8 +559,8 @@ class Worker {
     void offer(const Row& row, int number, int place, int count) {
         const int vocab = model_.shape.target_vocab;
         float* logits = const_cast<float*>(row_logits_[number]);
-        float greatest, sum;
-        ops_.max_and_sum(logits, vocab, &greatest, &sum);
+        float greatest = row_greatest_[number], sum = row_sum_[number];
+        if (sum == 0) ops_.max_and_sum(logits, vocab, &greatest, &sum);
         const float log_sum = std::log(sum);
         for (const int token : settings_.banned) logits[token] = -std::numeric_limits<float>::infinity();
         const int most = std::min(count, vocab - (int)settings_.banned.size());
@@ -644,7 +648,7 @@ class Worker {
     std::vector<Shortlist> shortlists_;
     std::vector<Candidate> candidates_;
     std::vector<Row> new_rows_;
-    std::vector<float> top_values_;
+    std::vector<float> top_values_, row_greatest_, row_sum_;
     Buffer<float> memory_, hidden_, below_, kvq_, gathered_, delta_, inner_, states_, pairs_, scores_, signal_;
     Scratch scratch_;
     std::chrono::steady_clock::time_point since_;
