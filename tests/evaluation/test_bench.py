@@ -123,13 +123,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def test_set(run: Run) -> str:
+def small_text(run: Run) -> str:
     return write_pairs(run.folder.parent / "small", [*training_pairs(run)[:4], ("", "nothing")])
 
 
 @pytest.fixture(scope="module")
-def measured(run: Run, test_set: str) -> Bench:
-    return bench_run(run.folder, test_set, ["geometric:0.5"], FAST, say=quiet)
+def measured(run: Run, small_text: str) -> Bench:
+    return bench_run(run.folder, small_text, ["geometric:0.5"], FAST, say=quiet)
 
 
 def test_every_contestant_has_its_figures_in_every_cell(measured: Bench) -> None:
@@ -176,19 +176,19 @@ def test_a_picture_has_a_panel_for_each_cell_and_a_bar_for_each_contestant(measu
         plot_bench([])
 
 
-def test_threads_of_torch_are_as_before_and_ctranslate2_keeps_the_faster_of_its_ways(run: Run, test_set: str) -> None:
+def test_threads_of_torch_are_as_before_and_ctranslate2_keeps_the_faster_of_its_ways(run: Run, small_text: str) -> None:
     before = torch.get_num_threads()
     settings = replace(FAST, batches=(2,), beams=(1,), rounds=1, threads=2)
-    rival, own = bench_run(run.folder, test_set, [], settings, say=quiet).results
+    rival, own = bench_run(run.folder, small_text, [], settings, say=quiet).results
     assert rival.threads in ("1x2", "2x1") and own.threads == ""
     assert torch.get_num_threads() == before
 
 
-def test_a_shape_is_timed_with_exits_as_often_as_asked(run: Run, test_set: str) -> None:
+def test_a_shape_is_timed_with_exits_as_often_as_asked(run: Run, small_text: str) -> None:
     settings = BenchSettings(
         engines=("torch",), precisions=("fp32",), batches=(1, 2), beams=(1,), rounds=1, sentences=4, against="ctranslate2"
     )
-    bench = bench_shape(tiny_config(), "tiny.toml", SIZES, SHARES, settings, units=5, run=run, test=test_set, say=quiet)
+    bench = bench_shape(tiny_config(), "tiny.toml", SIZES, SHARES, settings, units=5, run=run, test=small_text, say=quiet)
     table = drawn_exits(SHARES, sentences=4, length=SIZES.output_length, seed=1)
     for result in bench.results:
         assert result.tokens == 4 * SIZES.output_length and result.bleu is None
@@ -200,9 +200,9 @@ def test_a_shape_is_timed_with_exits_as_often_as_asked(run: Run, test_set: str) 
     assert "shape tiny.toml, source 5, output 6, shares of exits 0.500,0.250,0.125,0.125" in bench_table(bench)
 
 
-def test_shares_of_exits_are_those_of_the_policy_on_the_test_set(run: Run, test_set: str) -> None:
-    assert exit_shares(run.folder, test_set, "fixed:2", Wish(), FAST, say=quiet) == [0, 1, 0, 0]
-    assert sum(exit_shares(run.folder, test_set, "uniform", Wish(), FAST, say=quiet)) == pytest.approx(1)
+def test_shares_of_exits_are_those_of_the_policy_on_the_test_set(run: Run, small_text: str) -> None:
+    assert exit_shares(run.folder, small_text, "fixed:2", Wish(), FAST, say=quiet) == [0, 1, 0, 0]
+    assert sum(exit_shares(run.folder, small_text, "uniform", Wish(), FAST, say=quiet)) == pytest.approx(1)
 
 
 def test_an_engine_without_a_precision_is_left_out_unless_it_is_all_there_is() -> None:
@@ -262,23 +262,23 @@ def test_the_processor_has_a_name_with_and_without_a_system_that_tells_it(tmp_pa
     assert cpu_name(tmp_path / "none")
 
 
-def test_text_without_a_sentence_is_refused(run: Run, tmp_path: Path) -> None:
+def small_text_without_a_sentence_is_refused(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no sentence to translate; every source line is empty"):
         bench_run(run.folder, write_pairs(tmp_path / "empty", [("", "a"), (" ", "b")]), [], FAST, say=quiet)
 
 
-def test_ctranslate2_takes_the_model_of_a_rival_with_the_same_vocabulary(run: Run, test_set: str, tmp_path: Path) -> None:
+def test_ctranslate2_takes_the_model_of_a_rival_with_the_same_vocabulary(run: Run, small_text: str, tmp_path: Path) -> None:
     fast = replace(FAST, batches=(2,), beams=(1,), rounds=1)
     other = tmp_path / "other"
     shutil.copytree(run.folder, other)
     tensors, _ = load_tensors(run.weights_file)
     save_tensors(Run(other).weights_file, {name: -tensor for name, tensor in tensors.items()})
-    own, against = (bench_run(run.folder, test_set, [], each, say=quiet) for each in (fast, replace(fast, rival=other)))
+    own, against = (bench_run(run.folder, small_text, [], each, say=quiet) for each in (fast, replace(fast, rival=other)))
     assert own.results[1].bleu == against.results[1].bleu and own.results[1].tokens == against.results[1].tokens
     assert own.results[0].tokens != against.results[0].tokens or own.results[0].bleu != against.results[0].bleu
     assert f"CTranslate2 has the model of {other}" in bench_table(against)
     (other / "tokenizer.source.model").write_bytes((other / "tokenizer.target.model").read_bytes())
     with pytest.raises(UsageError, match=r"has another vocabulary; prepare its data with --tokenizer-from"):
-        bench_run(run.folder, test_set, [], replace(fast, rival=other), say=quiet)
+        bench_run(run.folder, small_text, [], replace(fast, rival=other), say=quiet)
     with pytest.raises(UsageError, match=r"--rival names the model that CTranslate2 takes; write --against ctranslate2, too"):
         replace(fast, rival=other, against=None)
