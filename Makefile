@@ -33,11 +33,13 @@ test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 bench: demo
-	@echo "==> the benchmarks (about 20 minutes)"
+	@echo "==> the benchmarks (about 40 minutes)"
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/training_throughput.py
 	$(BIN)/python benchmarks/prepare_throughput.py --lines 2000000
 	$(BIN)/python benchmarks/tuning.py runs/demo/exits --valid runs/demo/corpus/valid
+	$(BIN)/python benchmarks/native_engine.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
+	$(BIN)/python benchmarks/onnx_step.py
 
 clean:
 	rm -rf .venv runs build *.egg-info

@@ -31,7 +31,7 @@ def main() -> None:
     options = parse_options()
     if options.threads:
         torch.set_num_threads(options.threads)
-    run, translator = Run(options.run), Translator.load(options.run)
+    run, translator = Run(options.run), Translator.load(options.run, engine=options.engine)
     family = tunable_family(options.policy, translator)
     text = validation_text(run, options.valid, lambda line: None)
     tuner = Tuner(translator, run, family, text, TuneSettings(beam=options.beam), lambda line: None)
@@ -78,6 +78,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--candidates", type=int, default=10_000)
     parser.add_argument("--decoded", type=int, default=5, help="candidates decoded in each round")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--engine", default="auto", help="what decodes: native, onnx, torch or auto")
     parser.add_argument("--beam", type=int)
     parser.add_argument("--threads", type=int)
     return parser.parse_args()
