@@ -6,7 +6,7 @@
 
 namespace anydepth {
 
-constexpr int64_t WORTH_SHARING = 100'000;  // multiplications: a few microseconds
+constexpr int64_t WORTH_SHARING = 150'000, WORTH_SHARING_INT8 = 1'000'000;  // multiplications: below, waiting costs more than it saves
 
 Matrix::Matrix(const Kernels& kernels, const std::vector<const float*>& weights, const std::vector<const float*>& biases, int n_each,
                int k, bool is_int8)
@@ -51,7 +51,7 @@ void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scra
         kernels.quantize(x, m, k_, q, scratch.scales.at_least(m));
     }
     const int panels = (n + kernels.columns - 1) / kernels.columns;
-    if (scratch.team == nullptr || panels < 2 || (int64_t)m * n * k_ < WORTH_SHARING) {
+    if (scratch.team == nullptr || panels < 2 || (int64_t)m * n * k_ < (is_int8_ ? WORTH_SHARING_INT8 : WORTH_SHARING)) {
         apply_part(kernels, x, m, y, 0, n, n, is_rectified, scratch);
         return;
     }
