@@ -26,6 +26,7 @@ WEIGHTINGS: dict[str, Callable[[int], float]] = {
 }
 
 
+LAYER_DROP = 0.2
 UNSET = "none"  # on the command line: back to the default
 
 
@@ -83,9 +84,10 @@ class ModelConfig(Section):
 class TrainingConfig(Section):
     """How the weights are found: section 2, section 4.1 and appendix A of the paper."""
 
-    mode: Literal["aligned", "mixed"] = "aligned"
+    mode: Literal["aligned", "mixed", "layerdrop"] = "aligned"
     exit_weights: Annotated[Weighting | list[Annotated[float, Field(gt=0)]], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
     paths: Positive = 1
+    layer_drop: Probability = LAYER_DROP
     gradient_ratio: Annotated[float, Field(gt=0)] | None = None
     label_smoothing: Probability = 0.1
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -120,7 +122,7 @@ class ExitsConfig(Section):
 
     halting: Literal["none", "sequence", "multinomial", "geometric"] = "none"
     halting_units: Annotated[int, Field(ge=0, le=65_536)] = 0
-    oracle: Literal["likelihood", "correctness"] = "correctness"
+    oracle: Literal["likelihood", "correctness", "bleu"] = "correctness"
     exit_penalty: Annotated[float, Field(ge=0)] = 0.1
     kernel_width: Annotated[float, Field(ge=0)] = 0.0
     exit_loss_weight: Annotated[float, Field(ge=0)] = 1.0
@@ -153,20 +155,35 @@ class Config(Section):
         weights, blocks = self.training.exit_weights, len(self.model.classifier_exits)
         if isinstance(weights, list) and len(weights) != blocks:
             raise ValueError(f"training.exit_weights has {len(weights)} numbers but the model has {blocks} exits; give one for each exit")
-        if self.model.exits == "last" and self.training.mode == "mixed":
-            raise ValueError('training.mode = "mixed" needs an exit after every block; set model.exits = "all"')
+        mode = self.training.mode
+        if self.model.exits == "last" and mode != "aligned":
+            raise ValueError(f'training.mode = "{mode}" needs an exit after every block; set model.exits = "all"')
         if self.model.exits == "last" and self.training.gradient_ratio is not None:
             raise ValueError('training.gradient_ratio needs an exit after every block; set model.exits = "all"')
-        if self.training.mode == "mixed" and self.training.gradient_ratio is not None:
+        if mode != "aligned" and self.training.gradient_ratio is not None:
             raise ValueError('training.gradient_ratio belongs to aligned training (appendix A); set training.mode = "aligned"')
-        if self.training.mode == "mixed" and weights != "1":
+        if mode != "aligned" and weights != "1":
             raise ValueError('training.exit_weights belongs to aligned training (Eq. 4); set training.mode = "aligned"')
+        if mode == "layerdrop" and self.model.classifiers == "untied":
+            raise ValueError(
+                'training.mode = "layerdrop" trains the last classifier alone, so that untied ones below would know nothing; '
+                'set model.classifiers = "shared" or "tied"'
+            )
+        if mode != "layerdrop" and self.training.layer_drop != LAYER_DROP:
+            raise ValueError(
+                f'training.layer_drop = {self.training.layer_drop} needs training.mode = "layerdrop"; set that, or leave it out'
+            )
         if self.exits.halting != "none" and self.model.exits == "last":
             raise ValueError(f'exits.halting = "{self.exits.halting}" needs an exit after every block; set model.exits = "all"')
-        if self.exits.halting != "none" and self.training.mode == "mixed":
+        if self.exits.halting != "none" and mode != "aligned":
             raise ValueError(
                 f'exits.halting = "{self.exits.halting}" learns from the states of all blocks; set training.mode = "aligned" '
                 "(exits.path_weight adds mixed paths)"
+            )
+        if self.exits.oracle == "bleu" and self.exits.halting != "sequence":
+            raise ValueError(
+                'exits.oracle = "bleu" knows the best exit of a whole sentence, not of a token; set exits.halting = "sequence", '
+                'or exits.oracle = "likelihood" or "correctness"'
             )
         if self.exits.halting == "none" and self.exits.path_weight > 0:
             raise ValueError('exits.path_weight needs a halting module to draw paths from; set exits.halting, as in "geometric"')

@@ -92,7 +92,9 @@ def test_an_unknown_key_or_section_is_refused_with_the_nearest_match(change: str
             "exits.halting=poisson",
             r"exits.halting = 'poisson' cannot be used: input should be 'none', 'sequence', 'multinomial' or 'geometric'",
         ),
-        ("exits.oracle=bleu", r"exits.oracle = 'bleu' cannot be used: input should be 'likelihood' or 'correctness'"),
+        ("exits.oracle=comet", r"exits.oracle = 'comet' cannot be used: input should be 'likelihood', 'correctness' or 'bleu'"),
+        ("training.mode=skipped", r"training.mode = 'skipped' cannot be used: input should be 'aligned', 'mixed' or 'layerdrop'"),
+        ("training.layer_drop=1.0", r"training.layer_drop = 1.0 cannot be used: input should be less than 1"),
         ("model.encoder=3", r"model.encoder is a section of settings and cannot be 3; set one of blocks, dim, ffn_dim"),
     ],
 )
@@ -155,6 +157,43 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
             ["exits.halting=multinomial", "exits.halting_units=8"],
             'exits.halting_units = 8 needs exits.halting = "geometric", which decides after each block; '
             "set that, or exits.halting_units = 0",
+        ),
+        *(
+            (
+                ["exits.oracle=bleu", f"exits.halting={halting}"],
+                'exits.oracle = "bleu" knows the best exit of a whole sentence, not of a token; set exits.halting = "sequence", '
+                'or exits.oracle = "likelihood" or "correctness"',
+            )
+            for halting in ("none", "multinomial", "geometric")
+        ),
+        (
+            ["training.mode=layerdrop"],
+            'training.mode = "layerdrop" trains the last classifier alone, so that untied ones below would know nothing; '
+            'set model.classifiers = "shared" or "tied"',
+        ),
+        (
+            ["training.mode=layerdrop", "model.classifiers=tied", "model.exits=last"],
+            'training.mode = "layerdrop" needs an exit after every block; set model.exits = "all"',
+        ),
+        (
+            ["training.mode=layerdrop", "model.classifiers=tied", "training.gradient_ratio=0.5"],
+            'training.gradient_ratio belongs to aligned training (appendix A); set training.mode = "aligned"',
+        ),
+        (
+            ["training.mode=layerdrop", "model.classifiers=tied", "training.exit_weights=n"],
+            'training.exit_weights belongs to aligned training (Eq. 4); set training.mode = "aligned"',
+        ),
+        (
+            ["training.mode=layerdrop", "model.classifiers=tied", "exits.halting=sequence"],
+            'exits.halting = "sequence" learns from the states of all blocks; set training.mode = "aligned" '
+            "(exits.path_weight adds mixed paths)",
+        ),
+        *(
+            (
+                ["training.layer_drop=0.5", f"training.mode={mode}"],
+                'training.layer_drop = 0.5 needs training.mode = "layerdrop"; set that, or leave it out',
+            )
+            for mode in ("aligned", "mixed")
         ),
         (["validation.metric=bleu", "validation.sentences=0"], 'validation.metric = "bleu" needs validation.sentences above 0'),
     ],

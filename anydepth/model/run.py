@@ -1,6 +1,7 @@
 """The run directory: settings, tokenizers and weights; every later command takes the directory and nothing else."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,16 @@ class Run:
     def origin_file(self) -> Path:
         """Which run those weights are of; a run that starts from chance has none."""
         return self.folder / "origin.json"
+
+    @property
+    def scores_file(self) -> Path:
+        """The scores of what this run translates at each exit, which `anydepth score-exits` makes."""
+        return self.folder / "exit_scores.safetensors"
+
+    @property
+    def oracle_scores_file(self) -> Path:
+        """A copy of the scores of the run that this one started from, where its oracle chooses by them."""
+        return self.folder / "oracle_scores.safetensors"
 
     @property
     def points_file(self) -> Path:
@@ -107,10 +118,11 @@ def create_run(
     overwrite: bool = False,
     origin: Run | None = None,
     start: Mapping[str, Tensor] | None = None,
+    oracle_scores: Path | None = None,
 ) -> Run:
     """A new run directory that holds the settings, the tokenizers and the weights to `start` from, those of the run `origin`, if any.
 
-    An existing one is never replaced without being told to.
+    An existing one is never replaced without being told to. `oracle_scores`, where given, is copied as it is.
 
     It is made beside its place and moved there when all is well, so that a mistake in the settings costs no earlier run.
     """
@@ -128,6 +140,8 @@ def create_run(
             save_tensors(Run(temporary).start_file, start)
             note = {"run": str(origin.folder.resolve()), "weights": file_hash(origin.weights_file)}
             write_text(Run(temporary).origin_file, json.dumps(note, indent=1) + "\n")
+        if oracle_scores is not None:
+            shutil.copyfile(oracle_scores, Run(temporary).oracle_scores_file)
     return run
 
 
@@ -166,4 +180,22 @@ def training_data(run: Run, folder: Path | None = None) -> PreparedData:
     data = PreparedData.open(place)
     if data.fingerprint != note["fingerprint"]:
         raise RunError(f"{place} is not the data that {run.folder} was made with (its fingerprint differs); prepare that data again")
+    return data
+
+
+def usable_data(run: Run, folder: Path | None, *, use: str) -> PreparedData:
+    """The prepared data at `folder`, which must be of the run's languages and vocabulary, or the run's own where it is None.
+
+    `use` is the word of the command line, such as "--from", that stands in error messages.
+    """
+    data = PreparedData.open(folder) if folder is not None else training_data(run)
+    note = run.data_note()
+    if (data.source_lang, data.target_lang) != (note["source_lang"], note["target_lang"]):
+        languages = f"{data.source_lang}-{data.target_lang}, but {run.folder} translates {note['source_lang']}-{note['target_lang']}"
+        raise RunError(f"{data.folder} is {languages}; {use} keeps the languages")
+    tokenizers = zip(run.tokenizers(), (data.source_tokenizer, data.target_tokenizer), strict=True)
+    if any(own.fingerprint != other.fingerprint for own, other in tokenizers):
+        raise RunError(
+            f"{data.folder} has another vocabulary than {run.folder}; only text prepared with the run's tokenizer can be used with {use}"
+        )
     return data

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
 import torch
@@ -85,17 +85,22 @@ class Transformer(nn.Module):
         *,
         exits: Int[Tensor, "batch time"] | None = None,
         gradient_scales: Sequence[float] | None = None,
+        kept: Collection[int] | None = None,
     ) -> Float[Tensor, "block batch time dim"]:
         """The states h_t^n of all blocks (Eq. 1) for given target prefixes.
 
         With `exits` None every position goes through every block (aligned, Eq. 4). With `exits` block n updates the positions
         whose exit is n or higher and copies the others, so that the last block's states are h_t^{n_t} (mixed, Eq. 5).
-        `gradient_scales[n - 1]` multiplies the gradient that block n + 1 sends down to block n (Algorithm 1).
+        `gradient_scales[n - 1]` multiplies the gradient that block n + 1 sends down to block n (Algorithm 1). Where `kept` names some
+        blocks, any other leaves every state as it is.
         """
         states = self.embed_targets(target_inputs)
         mask = source_mask[:, None, None, :]
         every: list[Tensor] = []
         for n, block in enumerate(self._decoder_blocks, 1):
+            if kept is not None and n not in kept:
+                every.append(states)
+                continue
             new = block.attend_self(states, *block.self_attention.keys_values(states), is_causal=True)
             new = block.attend_source(new, *block.source_attention.keys_values(memory), mask)
             new = block.transform(new)

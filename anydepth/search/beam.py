@@ -81,17 +81,19 @@ def search(
     source_mask: Bool[Tensor, "sentence source"],
     policy: Policy,
     settings: SearchSettings,
+    *,
+    memory: Float[Tensor, "sentence source encoder_dim"] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `settings.best` hypotheses of each sentence, best first.
 
     A sentence is done when `beam` hypotheses have finished, or when its limit is reached: then those still running are added
-    as they are. Dropout is off meanwhile.
+    as they are. Dropout is off meanwhile. `memory`, where given, is what the encoder made of the sentences before.
     """
     if len(source) == 0:
         return []
     history = History()
     with torch.inference_mode(), _evaluating(model):
-        memory = model.encode(source, source_mask)
+        memory = model.encode(source, source_mask) if memory is None else memory
         cache = model.start_cache(memory, source_mask)
         limits = settings.limits(source_mask, max_length=model.config.max_length)
         frontier = start_frontier(limits, policy.plan(source, source_mask, memory, limit=int(limits.max())))

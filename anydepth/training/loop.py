@@ -7,6 +7,7 @@ import torch
 
 from anydepth.errors import Interrupted
 from anydepth.exits.adaptive import AdaptiveTransformer, new_model, start_from
+from anydepth.exits.scores import training_scores
 from anydepth.model.checkpoint import average_tensors, load_tensors, model_tensors, save_tensors
 from anydepth.model.run import Run
 from anydepth.text.batches import BatchStream, training_batches
@@ -37,7 +38,8 @@ class Training:
         if not run.state_file.exists() and (run.origin_file.exists() or run.start_file.exists()):
             start_from(self.model, run.start_file)
         self.model.to(workers.device)
-        self.objective = workers.wrap(TrainingObjective(self.model, self.config))
+        self.scores = training_scores(run, self.config)
+        self.objective = workers.wrap(TrainingObjective(self.model, self.config, self.scores.train if self.scores else None))
         self.optimizer = make_optimizer(self.model, self.config)
         self.progress = Progress()
         self.stop = StopRequest()
@@ -123,7 +125,8 @@ class Training:
                 "valid", {"update": progress.update, "nll": losses, "bleu": bleu, "seconds": round(progress.seconds, 1)} | exits
             )
             weighed = self.config.exits.exit_loss_weight * exits.get("exit_loss", 0.0)
-            value = -max(bleu) if config.metric == "bleu" else sum(losses) / len(losses) + weighed
+            trained = losses[-1:] if self.config.training.mode == "layerdrop" else losses
+            value = -max(bleu) if config.metric == "bleu" else sum(trained) / len(trained) + weighed
             progress.validations_since_best += 1
             if progress.best is None or value < progress.best:
                 progress.best, progress.best_update, progress.validations_since_best = value, progress.update, 0
@@ -136,7 +139,8 @@ class Training:
         if self.model.halting is None:
             return {}
         pairs, batch_tokens = self.data.pairs("valid"), self.config.validation.batch_tokens
-        return {"exit_loss": validation_exit_loss(self.model, pairs, self.config.exits, batch_tokens=batch_tokens)}
+        scores = self.scores.valid if self.scores else None
+        return {"exit_loss": validation_exit_loss(self.model, pairs, self.config.exits, batch_tokens=batch_tokens, scores=scores)}
 
     def save(self) -> None:
         """Leaves a state to go on from, and the weights of the last checkpoints for averaging."""

@@ -1,5 +1,6 @@
 """The training objective: from a batch to the sums that are minimised (section 2.2 and Eq. 7)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 from anydepth.config import Config, exit_weights
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
-from anydepth.exits.oracles import OracleError, oracle_exits
+from anydepth.exits.oracles import OracleError, oracle_exits, score_oracle
+from anydepth.exits.scores import ScoreTable
 from anydepth.model.gradients import supervision_scales
 from anydepth.text.batches import Batch
 from anydepth.training.losses import chunked_cross_entropy
@@ -40,7 +42,7 @@ class BatchSums(NamedTuple):
     rows: Int[Tensor, " exit"]  # the tokens that it was computed from
     exit_loss: Float[Tensor, ""]
     oracle_exits: Int[Tensor, " exit"]  # how many tokens the oracle sends to each exit
-    halting_exits: Int[Tensor, " exit"]  # and how many the halting module
+    halting_exits: Int[Tensor, " exit"]  # and how many the halting module; the oracle may know only some
 
 
 class ScoredRows(NamedTuple):
@@ -54,11 +56,14 @@ class ScoredRows(NamedTuple):
 class TrainingObjective(nn.Module):
     """The one module that data-parallel training wraps: a batch in, sums of losses out.
 
-    Everything returned is a sum over target tokens; the caller divides by the tokens of the whole global batch.
+    Everything returned is a sum over target tokens; the caller divides by the tokens of the whole global batch. `scores` are those of
+    the training pairs at each exit, which the BLEU oracle needs.
     """
 
-    def __init__(self, model: AdaptiveTransformer, config: Config) -> None:
+    def __init__(self, model: AdaptiveTransformer, config: Config, scores: ScoreTable | None = None) -> None:
         super().__init__()
+        assert scores is not None or config.exits.oracle != "bleu", "the BLEU oracle chooses by scores"
+        self.scores = scores
         self.model = model
         self.training_config = config.training
         self.exits_config = config.exits
@@ -69,9 +74,16 @@ class TrainingObjective(nn.Module):
         self.supervision = (1.0,) * model.blocks if ratio is None else supervision_scales(ratio, model.blocks)
         self.between_blocks = None if ratio is None else tuple(1 / scale for scale in self.supervision[1:])
 
-    def forward(self, batch: Batch, seed: int) -> BatchSums:
-        """L_dec (Eqs. 4 and 5), or L_dec + alpha L_exit (Eq. 7) with a halting module, and the sums to report."""
+    def forward(self, batch: Batch, seed: int, update_seed: int = 0) -> BatchSums:
+        """L_dec (Eqs. 4 and 5), or L_dec + alpha L_exit (Eq. 7) with a halting module, and the sums to report.
+
+        Random choices depend on `seed`, but which blocks are left out depends on `update_seed`, which all batches of an update share.
+        """
         memory = self.model.encode(batch.source, batch.source_mask)
+        if self.training_config.mode == "layerdrop":
+            kept = kept_blocks(self.model.blocks, self.training_config.layer_drop, update_seed)
+            scored = self.decoding_loss([self.last_rows(batch, memory, kept)])
+            return _sums(scored.total + 0.0 * self.weight_of_others(kept), scored)
         if self.training_config.mode == "mixed":
             scored = self.decoding_loss(self.mixed_rows(batch, memory, self.uniform_paths(batch, seed)))
             return _sums(scored.total, scored)
@@ -94,17 +106,27 @@ class TrainingObjective(nn.Module):
         """
         config, halting = self.exits_config, self.model.halting
         assert halting is not None
-        oracle = self.oracle(batch, scored)
+        oracle, taught = self.lesson(batch, scored)
         seen = (states.detach(), memory.detach()) if config.stop_gradient else (states, memory)
         log_probs = halting.exit_log_probs(*seen, batch.source_mask)
-        own_loss = exit_loss(log_probs, oracle, batch.target_mask)
+        own_loss = exit_loss(log_probs, oracle, taught)
         total = scored.total + config.exit_loss_weight * own_loss
         if config.path_weight > 0:
             paths = drawn_exits(log_probs.detach(), seed)
             total = total + config.path_weight * self.decoding_loss(self.mixed_rows(batch, memory, paths)).total
         chosen = halting.default_exits(log_probs.detach())
-        counts = [torch.bincount(exits[batch.target_mask] - 1, minlength=self.model.blocks) for exits in (oracle, chosen)]
+        counted = ((oracle, taught), (chosen, batch.target_mask))
+        counts = [torch.bincount(exits[where] - 1, minlength=self.model.blocks) for exits, where in counted]
         return _sums(total, scored)._replace(exit_loss=own_loss.detach(), oracle_exits=counts[0], halting_exits=counts[1])
+
+    def lesson(self, batch: Batch, scored: ScoredRows) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
+        """The oracle's exits, and the targets that it has one for: all, or with the BLEU oracle those of sentences that were scored.
+
+        The exit loss of the others is 0 and they count in its denominator, so that the gradient stays a sum over sentences.
+        """
+        if self.scores is None:
+            return self.oracle(batch, scored), batch.target_mask
+        return scored_lesson(batch, self.scores, exit_penalty=self.exits_config.exit_penalty)
 
     def oracle(self, batch: Batch, scored: ScoredRows) -> Int[Tensor, "batch time"]:
         """The exit q* that each target should have been given, by what every exit says of it without label smoothing."""
@@ -130,6 +152,19 @@ class TrainingObjective(nn.Module):
             ExitRows(n, own[n - 1].flatten(0, 1).index_select(0, real), targets, weight, self.supervision[n - 1])
             for n, weight in zip(self.exits, self.weights, strict=True)
         ]
+
+    def last_rows(self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], kept: Collection[int]) -> ExitRows:
+        """The last classifier predicts every target from the state after the top one of the `kept` blocks."""
+        states = self.model.decode(batch.target_inputs, memory, batch.source_mask, kept=kept)
+        hidden = states[-1].flatten(0, 1).index_select(0, real_positions(batch.target_mask))
+        return ExitRows(self.exits[-1], hidden, batch.targets[batch.target_mask], 1.0)
+
+    def weight_of_others(self, kept: Collection[int]) -> Float[Tensor, ""]:
+        """The sum of all weights of the blocks left out. Times 0 it gives them a gradient of 0, which workers exchange and Adam expects."""
+        others = [block for n, block in enumerate(self.model.decoder, 1) if n not in kept]
+        return sum(
+            (parameter.sum() for block in others for parameter in block.parameters()), self.model.target_embedding.weight.new_zeros(())
+        )
 
     def uniform_paths(self, batch: Batch, seed: int) -> Int[Tensor, "path time"]:
         """M exits for each target, drawn from U{1..N} (Eq. 5); the rows are the batch, M times."""
@@ -173,6 +208,23 @@ class TrainingObjective(nn.Module):
             likelihoods += torch.split(scored.log_likelihoods, sizes)
             correct += torch.split(scored.correct, sizes)
         return ScoredRows(total, likelihoods, correct)
+
+
+def kept_blocks(blocks: int, layer_drop: float, seed: int) -> tuple[int, ...]:
+    """The numbers of the blocks that run: each is left out with probability `layer_drop`, but never all of them.
+
+    LayerDrop (Fan, Grave, Joulin: Reducing Transformer Depth on Demand with Structured Dropout, 2020), a rival of the paper's training.
+    """
+    draws = torch.rand(blocks, generator=torch.Generator().manual_seed(seed ^ 2))
+    kept = tuple(n for n, draw in enumerate(draws.tolist(), 1) if draw >= layer_drop)
+    return kept or (int(draws.argmax()) + 1,)
+
+
+def scored_lesson(batch: Batch, table: ScoreTable, *, exit_penalty: float) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
+    """The exit of the BLEU oracle at every position, and the targets of the sentences that have scores."""
+    scores, is_scored = (tensor.to(batch.targets.device) for tensor in table.of(batch.indices))
+    exits = score_oracle(scores, exit_penalty=exit_penalty)
+    return exits.unsqueeze(-1).expand(batch.targets.shape), batch.target_mask & is_scored.unsqueeze(-1)
 
 
 def path_generator(seed: int) -> torch.Generator:

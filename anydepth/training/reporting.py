@@ -124,12 +124,15 @@ class Recent:
 
     @property
     def exit_figures(self) -> dict[str, Any]:
-        """The exit loss a token, and the shares of tokens that the oracle and the halting module send to each exit; else nothing."""
+        """The exit loss a token, and the shares of tokens that the oracle and the halting module send to each exit; else nothing.
+
+        Tokens that the oracle knows no exit for, where it is that of a sample of sentences, are in the halting module's shares alone.
+        """
         if not self.oracle_exits:
             return {}
         shares = {"oracle_exits": self.oracle_exits, "halting_exits": self.halting_exits}
-        return {"exit_loss": self.exit_loss_sum / self.tokens} | {
-            name: [count / self.tokens for count in counts] for name, counts in shares.items()
+        return {"exit_loss": self.exit_loss_sum / max(sum(self.oracle_exits), 1)} | {
+            name: [count / max(sum(counts), 1) for count in counts] for name, counts in shares.items()
         }
 
     @property

@@ -7,10 +7,10 @@ import torch
 
 from anydepth.config import Config, load_config, save_config, with_changes
 from anydepth.errors import AnydepthError, ConfigError, RunError
+from anydepth.exits.scores import scores_to_learn_from, training_scores
 from anydepth.model.checkpoint import load_tensors
-from anydepth.model.run import Run, create_run, note_data, training_data
+from anydepth.model.run import Run, create_run, note_data, training_data, usable_data
 from anydepth.text.prepare import PreparedData
-from anydepth.text.tokenizer import Tokenizer
 from anydepth.training.distributed import Workers, workers
 from anydepth.training.loop import ScoreExits, Training
 from anydepth.training.reporting import Reporter
@@ -23,6 +23,11 @@ CHANGEABLE = ("updates", "minutes", "patience", "log_every", "save_every", "fina
 def new_run(folder: Path, config_file: Path, data_folder: Path, changes: list[str], *, overwrite: bool) -> Run:
     """A fresh run directory for the settings in `config_file` with `changes`."""
     config = load_config(config_file, changes)
+    if config.exits.oracle == "bleu":
+        raise ConfigError(
+            'exits.oracle = "bleu" learns from the scores of a trained run\'s exits; make them with `anydepth score-exits RUN` '
+            "and start from that run with --from RUN"
+        )
     return create_run(folder, config, PreparedData.open(data_folder), overwrite=overwrite)
 
 
@@ -38,15 +43,7 @@ def continued_run(
         raise RunError(f"--from {origin} and --to {folder} are the same run; choose another --to")
     first = Run(Path(origin))
     config = continued_config(first, config_file, changes)
-    data = PreparedData.open(data_folder) if data_folder is not None else training_data(first)
-    note = first.data_note()
-    if (data.source_lang, data.target_lang) != (note["source_lang"], note["target_lang"]):
-        languages = f"{data.source_lang}-{data.target_lang}, but {origin} translates {note['source_lang']}-{note['target_lang']}"
-        raise RunError(f"{data.folder} is {languages}; --from keeps the languages")
-    if tuple(map(_fingerprint, first.tokenizers())) != tuple(map(_fingerprint, (data.source_tokenizer, data.target_tokenizer))):
-        raise RunError(
-            f"{data.folder} has another vocabulary than {origin}; only text prepared with the run's tokenizer can be used with --from"
-        )
+    data = usable_data(first, data_folder, use="--from")
     if not first.weights_file.exists():
         raise RunError(f"{origin} has no model.safetensors to start from; let its training end first")
     tensors = load_tensors(first.weights_file)[0]
@@ -54,7 +51,8 @@ def continued_run(
         raise RunError(
             f"{first.weights_file} has weights that are not numbers ({bad[0]}), so no oracle can learn from it; train that run again"
         )
-    return create_run(folder, config, data, overwrite=overwrite, origin=first, start=tensors)
+    scores = scores_to_learn_from(first, data.fingerprint) if config.exits.oracle == "bleu" else None
+    return create_run(folder, config, data, overwrite=overwrite, origin=first, start=tensors, oracle_scores=scores)
 
 
 def continued_config(first: Run, config_file: Path | None, changes: list[str]) -> Config:
@@ -73,10 +71,6 @@ def check_same_shape(first: Run, config: Config) -> None:
         raise ConfigError(f"model.{key} = {new[key]!r} is not that of {first.folder} ({old[key]!r}); --from keeps the shape of the model")
 
 
-def _fingerprint(tokenizer: Tokenizer) -> str:
-    return tokenizer.fingerprint
-
-
 def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = None) -> Run:
     """The run at `folder`, with `changes` to its budget, and the place that its data has moved to, written down."""
     run = Run(Path(folder))
@@ -89,6 +83,7 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
             )
     changed = with_changes(config, changes)
     data = training_data(run, data_folder)
+    training_scores(run, config)  # what the oracle needs must be there
     if data_folder is not None:
         note_data(run, data)
     if changed != config:

@@ -48,7 +48,7 @@ def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers
         randomness = batch_seed(seed, update, turn * workers.world + workers.rank)
         torch.manual_seed(randomness)
         with _keep_gradients_here(objective) if turn + 1 < len(batches) else nullcontext():
-            sums = agreed_sums(objective, batch.to(workers.device), workers, randomness=randomness)
+            sums = agreed_sums(objective, batch.to(workers.device), workers, seeds=(randomness, batch_seed(seed, update, 0)))
             torch.autograd.backward(sums.loss * (workers.world / tokens))
         figures = [sums.likelihoods, sums.rows, sums.oracle_exits, sums.halting_exits]
         parts.append(torch.cat([sums.loss.detach()[None], sums.exit_loss[None], *figures]))
@@ -60,14 +60,15 @@ def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers
     return UpdateSums(tokens.item(), loss.item(), likelihoods, rows, batch_losses, exit_loss.item(), oracle_exits, halting_exits)
 
 
-def agreed_sums(objective: nn.Module, batch: Batch, workers: Workers, *, randomness: int) -> BatchSums:
-    """What `objective` says of a batch. A batch that one worker's oracle refuses ends every worker, and only that one says why.
+def agreed_sums(objective: nn.Module, batch: Batch, workers: Workers, *, seeds: tuple[int, int]) -> BatchSums:
+    """What `objective` says of a batch, given the seeds of the batch and of the update.
 
-    Without a word to the others they would wait for its gradient.
+    A batch that one worker's oracle refuses ends every worker, and only that one says why. Without a word to the others they would wait
+    for its gradient.
     """
     refusal: OracleError | None = None
     try:
-        sums: BatchSums = objective(batch, randomness)
+        sums: BatchSums = objective(batch, *seeds)
     except OracleError as error:
         refusal = error
     is_refused = workers.sum(torch.tensor(float(refusal is not None), device=workers.device)).item() > 0

@@ -8,10 +8,11 @@ from anydepth.config import ExitsConfig
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
 from anydepth.exits.oracles import oracle_exits
+from anydepth.exits.scores import ScoreTable
 from anydepth.model.transformer import Transformer
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokens import TokenPairs
-from anydepth.training.objective import real_positions
+from anydepth.training.objective import real_positions, scored_lesson
 
 ROWS = 1024
 
@@ -35,8 +36,13 @@ def validation_losses(model: Transformer, pairs: TokenPairs, *, batch_tokens: in
 
 
 @torch.inference_mode()
-def validation_exit_loss(model: AdaptiveTransformer, pairs: TokenPairs, config: ExitsConfig, *, batch_tokens: int) -> float:
-    """The mean exit loss per target token (L_exit / |y|, Eq. 6), against the oracle of the held-out text."""
+def validation_exit_loss(
+    model: AdaptiveTransformer, pairs: TokenPairs, config: ExitsConfig, *, batch_tokens: int, scores: ScoreTable | None = None
+) -> float:
+    """The mean exit loss per target token (L_exit / |y|, Eq. 6), against the oracle of the held-out text.
+
+    With the BLEU oracle, which chooses by `scores`, that is over the pairs that have some.
+    """
     assert model.halting is not None
     device = model.target_embedding.weight.device
     total, tokens = 0.0, 0
@@ -44,10 +50,13 @@ def validation_exit_loss(model: AdaptiveTransformer, pairs: TokenPairs, config: 
         batch = batch.cut(model.config.max_length).to(device)
         memory = model.encode(batch.source, batch.source_mask)
         states = model.decode(batch.target_inputs, memory, batch.source_mask)
-        oracle = oracle_exits(config, *_said_by_exits(model, batch, states), batch.target_mask)
-        total += exit_loss(model.halting.exit_log_probs(states, memory, batch.source_mask), oracle, batch.target_mask).item()
-        tokens += batch.tokens
-    return total / tokens
+        if scores is None:
+            oracle, taught = oracle_exits(config, *_said_by_exits(model, batch, states), batch.target_mask), batch.target_mask
+        else:
+            oracle, taught = scored_lesson(batch, scores, exit_penalty=config.exit_penalty)
+        total += exit_loss(model.halting.exit_log_probs(states, memory, batch.source_mask), oracle, taught).item()
+        tokens += int(taught.sum())
+    return total / max(tokens, 1)
 
 
 def _said_by_exits(model: AdaptiveTransformer, batch: Batch, states: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <system_error>
@@ -79,10 +80,15 @@ struct SourceKeys {
     bool is_ready = false;
 };
 
+// What a source sentence is to the decoder; those that are the same sentence again share it.
+struct Source {
+    std::vector<float> memory;
+    std::vector<SourceKeys> keys;  // one for each block, made when the block first runs
+};
+
 struct Sentence {
     int number = 0, length = 0, padded = 0, limit = 0, time = 0, planned = 0;
-    std::vector<float> memory;
-    std::vector<SourceKeys> source;  // one for each block, made when the block first runs
+    std::shared_ptr<Source> source;
     std::vector<Row> rows;
     std::vector<Entry> entries;
     std::vector<int> ends;  // entries with which hypotheses came to their end, in that order
@@ -140,6 +146,7 @@ class Worker {
         const int64_t left = std::max<int64_t>(0, (int64_t)order_.size() - (int64_t)next_.load());
         const int64_t portion = std::min<int64_t>(settings_.batch_sentences, (left + workers_ - 1) / workers_);
         std::vector<int> tokens, starts{0};
+        std::vector<Source*> fresh;
         while ((int64_t)waiting_.size() < portion) {
             const size_t place = next_.fetch_add(1);
             if (place >= order_.size()) break;
@@ -149,24 +156,29 @@ class Worker {
             sentence->length = (int)source.size();
             sentence->padded = (sentence->length + 15) / 16 * 16;
             sentence->limit = limits_[sentence->number];
-            sentence->source.resize(model_.shape.blocks);
             sentence->rows.push_back({settings_.bos, -1, 0.0f, {}});
-            tokens.insert(tokens.end(), source.begin(), source.end());
-            starts.push_back((int)tokens.size());
+            if (last_number_ < 0 || sources_[last_number_] != source) {  // else the sentence is decoded once more, to another exit
+                last_source_ = std::make_shared<Source>();
+                last_source_->keys.resize(model_.shape.blocks);
+                fresh.push_back(last_source_.get());
+                tokens.insert(tokens.end(), source.begin(), source.end());
+                starts.push_back((int)tokens.size());
+            }
+            last_number_ = sentence->number;
+            sentence->source = last_source_;
             waiting_.push_back(std::move(sentence));
         }
         if (waiting_.empty()) return;
         const int dim = model_.shape.encoder_dim;
         float* memory = memory_.at_least(tokens.size() * dim);
         const int64_t before = scratch_.flops;
-        model_.encode(tokens.data(), starts, memory, scratch_);
+        if (!fresh.empty()) model_.encode(tokens.data(), starts, memory, scratch_);
         counts.encoder_flops += scratch_.flops - before;
         scratch_.flops = before;
-        for (size_t s = 0; s < waiting_.size(); ++s) {
-            const float* from = memory + (int64_t)starts[s] * dim;
-            waiting_[s]->memory.assign(from, from + (int64_t)waiting_[s]->length * dim);
-            if (policy_.rule == Rule::sequence) waiting_[s]->planned = sequence_exit(*waiting_[s]);
-        }
+        for (size_t s = 0; s < fresh.size(); ++s)
+            fresh[s]->memory.assign(memory + (int64_t)starts[s] * dim, memory + (int64_t)starts[s + 1] * dim);
+        for (auto& sentence : waiting_)
+            if (policy_.rule == Rule::sequence) sentence->planned = sequence_exit(*sentence);
         std::reverse(waiting_.begin(), waiting_.end());
         spent(encoding);
     }
@@ -182,7 +194,7 @@ class Worker {
         const int dim = model_.shape.encoder_dim;
         std::vector<float> mean(dim, 0.0f), scores(model_.shape.blocks);
         for (int s = 0; s < sentence.length; ++s)
-            for (int i = 0; i < dim; ++i) mean[i] += sentence.memory[(size_t)s * dim + i];
+            for (int i = 0; i < dim; ++i) mean[i] += sentence.source->memory[(size_t)s * dim + i];
         for (float& number : mean) number /= sentence.length;
         model_.scores.apply(ops_, mean.data(), 1, scores.data(), scratch_);
         return 1 + (int)(std::max_element(scores.begin(), scores.end()) - scores.begin());
@@ -284,7 +296,7 @@ class Worker {
             for (next = r + 1; next < rows && running_[next].sentence == running_[r].sentence; ++next) {
             }
             const Sentence& sentence = *active_[running_[r].sentence];
-            const SourceKeys& source = sentence.source[n - 1];
+            const SourceKeys& source = sentence.source->keys[n - 1];
             scratch_.flops += 4LL * (next - r) * sentence.length * dim;
             ops_.attend_dense(kvq + (size_t)r * dim, next - r, dim, source.keys.get(), source.values.get(), sentence.length,
                               sentence.padded, heads, dim, scores_.at_least(4 * sentence.padded), gathered + (size_t)r * dim);
@@ -341,19 +353,19 @@ class Worker {
         int rows = 0;
         for (const Running& each : running_) {
             Sentence& sentence = *active_[each.sentence];
-            if (sentence.source[n - 1].is_ready) continue;
-            sentence.source[n - 1].is_ready = true;
+            if (sentence.source->keys[n - 1].is_ready) continue;
+            sentence.source->keys[n - 1].is_ready = true;
             missing_.push_back(each.sentence);
             rows += sentence.length;
         }
         if (missing_.empty()) return;
         float *memory = states_.at_least((size_t)rows * wide), *pairs = pairs_.at_least((size_t)rows * 2 * dim);
         float* to = memory;
-        for (const int s : missing_) to = std::copy(active_[s]->memory.begin(), active_[s]->memory.end(), to);
+        for (const int s : missing_) to = std::copy(active_[s]->source->memory.begin(), active_[s]->source->memory.end(), to);
         model_.decoder[n - 1].source_kv.apply(ops_, memory, rows, pairs, scratch_);
         for (const int s : missing_) {
             Sentence& sentence = *active_[s];
-            SourceKeys& source = sentence.source[n - 1];
+            SourceKeys& source = sentence.source->keys[n - 1];
             lay_out_keys(pairs, 2 * dim, sentence.length, sentence.padded, model_.shape.heads, dim,
                          source.keys.at_least((size_t)sentence.padded * dim), source.values.at_least((size_t)sentence.length * dim));
             pairs += (size_t)sentence.length * 2 * dim;
@@ -641,6 +653,8 @@ class Worker {
 
     Nodes nodes_;
     std::vector<std::unique_ptr<Sentence>> active_, waiting_;
+    int last_number_ = -1;  // the sentence admitted last
+    std::shared_ptr<Source> last_source_;
     std::vector<Running> running_;
     std::vector<int> exits_, row_nodes_, pending_, missing_, chosen_, new_places_, top_places_;
     std::vector<const float*> keys_, values_, row_logits_;
