@@ -32,7 +32,10 @@ from anydepth.options import (
     wished_policy,
 )
 from anydepth.pictures import plot
+from anydepth.recipes import data as data_recipes
+from anydepth.research import REPORT_EXAMPLES, STEP_EXAMPLES, STUDY_EXAMPLES, report, study, study_step
 from anydepth.speed import BENCH_EXAMPLES, EXPORT_EXAMPLES, bench, export
+from anydepth.teaching import SCORE_EXAMPLES, score_exits
 
 if TYPE_CHECKING:
     from anydepth.inference.translator import Translation, Translator
@@ -262,9 +265,14 @@ def tune(
     print(points_json(found) if as_json else points_table(found))
 
 
+app.add_typer(data_recipes, name="data")
 app.add_typer(plot, name="plot")
 app.command(epilog=EXPORT_EXAMPLES)(export)
 app.command(epilog=BENCH_EXAMPLES)(bench)
+app.command(name="score-exits", epilog=SCORE_EXAMPLES)(score_exits)
+app.command(epilog=STUDY_EXAMPLES)(study)
+app.command(name="study-step", epilog=STEP_EXAMPLES)(study_step)
+app.command(epilog=REPORT_EXAMPLES)(report)
 
 
 @app.command(epilog=examples("anydepth demo --to runs/demo"))

@@ -31,8 +31,14 @@ MAY_IMPORT = {
     "options": BELOW_SEARCH | {"inference"},
     "pictures": BELOW_SEARCH | {"inference", "evaluation", "options"},
     "speed": BELOW_SEARCH | {"inference", "evaluation", "options"},
+    "teaching": BELOW_SEARCH | {"inference", "evaluation", "options"},
+    "recipes": EVERYWHERE | {"text", "options"},
     "demo": BELOW_SEARCH | {"training", "evaluation", "inference"},
-    "cli": BELOW_SEARCH | {"training", "evaluation", "inference", "demo", "server", "options", "pictures", "speed"},
+    "study": BELOW_SEARCH | {"training", "evaluation", "inference", "demo"},
+    "research": {"study", "evaluation", "options"},
+    "cli": BELOW_SEARCH
+    | {"training", "evaluation", "inference", "demo", "server"}
+    | {"options", "pictures", "speed", "teaching", "recipes", "research"},
     "__main__": {"cli"},
 }
 

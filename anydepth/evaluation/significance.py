@@ -10,6 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from anydepth.errors import UsageError
 
 INTERVAL = (2.5, 97.5)  # percentiles
+SAMPLES, SEED = 1000, 1
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ def paired_bootstrap(
     baseline_translations: Sequence[str],
     references: Sequence[str],
     *,
-    samples: int = 1000,
-    seed: int = 1,
+    samples: int = SAMPLES,
+    seed: int = SEED,
 ) -> Comparison:
     """BLEU (13a) of `translations` minus that of `baseline_translations`, by paired bootstrap resampling (Koehn, 2004).
 
@@ -67,6 +68,19 @@ def corpus_bleu(statistics: Int[np.ndarray, "sentence 10"]) -> float:
     system_length, reference_length, *ngrams = statistics.sum(axis=0).tolist()
     correct, total = ngrams[:4], ngrams[4:]
     return BLEU.compute_bleu(correct, total, system_length, reference_length, smooth_method="exp").score
+
+
+def bleu_samples(
+    statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED
+) -> Float[np.ndarray, " sample"]:
+    """The BLEU of each bootstrap sample; those of two systems on one test set are of the same sentences, and so can be subtracted."""
+    return np.array([corpus_bleu(statistics[rows]) for rows in resamples(len(statistics), samples=samples, seed=seed)])
+
+
+def bleu_interval(statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED) -> tuple[float, float]:
+    """The 95% interval of a BLEU over the choice of test sentences."""
+    low, high = np.percentile(bleu_samples(statistics, samples=samples, seed=seed), INTERVAL).tolist()
+    return low, high
 
 
 def difference(system: Int[np.ndarray, "sentence 10"], baseline: Int[np.ndarray, "sentence 10"]) -> float:

@@ -1,0 +1,67 @@
+"""Does it agree? The paper's claims one by one, and how far the study is."""
+
+from collections import Counter
+
+from anydepth.evaluation.report.document import NOTHING, Block, Cell, Kind, Mark, Row, Section, Table, Text
+from anydepth.evaluation.report.reading import Study
+from anydepth.evaluation.report.recipe import missing, recipe
+from anydepth.evaluation.report.records import Trend
+from anydepth.evaluation.report.signs import SYMBOLS
+
+KINDS: dict[str, Kind] = {"agree": "agree", "disagree": "disagree", "within noise": "noise", "missing": "missing"}
+MEANING = (
+    "A difference above 0 speaks for the claim. Within noise means that the 95% interval of the difference contains 0. "
+    "What each interval rests on stands below it."
+)
+
+
+def agreement_section(study: Study) -> Section:
+    """The table of claims with their verdicts, and the count above it."""
+    title = "Does it agree?"
+    if study.trends is None:
+        return Section("agreement", title, (missing(study, "records/trends.json, the claims and what was found."),))
+    trends = [trend for trend in study.trends if study.asks_for(trend.experiment)]
+    if not trends:
+        return Section("agreement", title, (missing(study, "claims: records/trends.json has none for these experiments."),))
+    columns = ("claim", "verdict", "paper", "ours", "difference (95% interval)", "remark")
+    rows = tuple(Row((trend.claim,), _cells(trend)) for trend in trends)
+    blocks: tuple[Block, ...] = (
+        Text((verdict_line(trends),), "count"),
+        Table("The paper's claims beside what was measured here", columns, rows),
+        Text((MEANING,), "note"),
+        *recipe(study, (study.runs[name] for trend in trends for name in trend.runs if name in study.runs)),
+    )
+    return Section("agreement", title, blocks)
+
+
+def verdict_line(trends: list[Trend]) -> str:
+    """How many claims agree, disagree, are within noise, are missing."""
+    counts = Counter(trend.verdict for trend in trends)
+    told = [
+        f"{counts['agree']} agree",
+        f"{counts['disagree']} disagree",
+        f"{counts['within noise']} within noise",
+        f"{counts['missing']} missing",
+    ]
+    return f"{len(trends)} {'claim' if len(trends) == 1 else 'claims'}: {', '.join(told)}."
+
+
+def _cells(trend: Trend) -> tuple[Cell, ...]:
+    kind = KINDS[trend.verdict]
+    mark = Mark(SYMBOLS[kind], kind, trend.basis or trend.verdict, leads=True)
+    runs = f"runs: {', '.join(trend.runs)}" if trend.runs else ""
+    return (
+        Cell(trend.verdict, mark=mark, kind="missing" if kind == "missing" else "plain"),
+        Cell(trend.paper, kind="paper"),
+        Cell(trend.ours or NOTHING, tip=runs),
+        _difference(trend),
+        Cell(trend.remark or NOTHING),
+    )
+
+
+def _difference(trend: Trend) -> Cell:
+    if trend.difference is None:
+        return Cell(NOTHING)
+    spread = f"{trend.low:+.2f} to {trend.high:+.2f}" if trend.low is not None and trend.high is not None else ""
+    told = "; ".join(part for part in (spread, trend.basis) if part)
+    return Cell(f"{trend.difference:+.2f} {trend.unit}".strip(), told)

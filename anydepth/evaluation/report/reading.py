@@ -1,0 +1,151 @@
+"""A study's folder as one object: study.json and records/, and nothing else."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import ValidationError
+
+from anydepth.errors import UsageError
+from anydepth.evaluation.report.records import (
+    Comparison,
+    Comparisons,
+    Cost,
+    Measurement,
+    Plan,
+    Positions,
+    Run,
+    Scores,
+    Split,
+    Stored,
+    Tokens,
+    Trend,
+    Trends,
+)
+
+FORMAT = 1
+ALL = "all"
+# What neither XML nor UTF-8 can hold: controls, lone surrogates and the two non-characters.
+UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+Record = TypeVar("Record", bound=Stored)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as it is stored; None stands for a record that is not there."""
+
+    plan: Plan
+    runs: dict[str, Run]
+    trends: list[Trend] | None
+    comparisons: list[Comparison] | None
+    tokens: Tokens | None
+    positions: Positions | None
+    scores: Scores | None
+    cost: Cost | None
+
+    def asks_for(self, experiment: str) -> bool:
+        """Whether the study was asked for `experiment`."""
+        return experiment in self.plan.experiments or ALL in self.plan.experiments
+
+    @property
+    def blocks(self) -> int:
+        """N, the depth of the aligned model, or of the deepest one where there is none, or what the config says."""
+        aligned = self.of("aligned")
+        if aligned:
+            return aligned[0].blocks
+        if self.runs:
+            return max(run.blocks for run in self.runs.values())
+        stated = self.plan.config.get("model", {})
+        blocks = stated.get("blocks") if isinstance(stated, dict) else None
+        return blocks if isinstance(blocks, int) and blocks >= 1 else 6
+
+    def of(self, variant: str) -> list[Run]:
+        """The runs of a variant, one for each seed, in the seeds' order."""
+        return sorted((run for run in self.runs.values() if run.variant == variant), key=lambda run: run.seed)
+
+    def variant_of(self, name: str) -> str:
+        """The variant of a run by the run's name; a run without a record is its own variant."""
+        return self.runs[name].variant if name in self.runs else name
+
+
+def measured(run: Run, split: Split, kind: str, policy: str | None = None) -> list[Measurement]:
+    """The measurements of a run that are of this split and kind, and of this policy where one is given."""
+    return [m for m in run.measurements if m.split == split and m.kind == kind and policy in (None, m.policy)]
+
+
+def read_study(folder: Path) -> Study:
+    """The study in `folder`; what is damaged or foreign is refused, what is missing is None."""
+    plan_path, records = folder / "study.json", folder / "records"
+    if not plan_path.is_file():
+        raise UsageError(f'{folder} is no study: it has no study.json; give the folder that "anydepth study ... --to" wrote')
+    trends = _read_if_there(records / "trends.json", Trends)
+    comparisons = _read_if_there(records / "comparisons.json", Comparisons)
+    return Study(
+        plan=_read(plan_path, Plan),
+        runs=_read_runs(records / "runs"),
+        trends=trends.trends if trends else None,
+        comparisons=comparisons.comparisons if comparisons else None,
+        tokens=_read_if_there(records / "tokens.json", Tokens),
+        positions=_read_if_there(records / "positions.json", Positions),
+        scores=_read_if_there(records / "scores.json", Scores),
+        cost=_read_if_there(records / "cost.json", Cost),
+    )
+
+
+def _read_runs(folder: Path) -> dict[str, Run]:
+    runs = {}
+    for path in sorted(folder.glob("*.json")):
+        run = _read(path, Run)
+        if run.run != path.stem:
+            raise UsageError(
+                f'{path} holds the run "{run.run}" and should be {run.run}.json; rename it, or delete it and run the study again'
+            )
+        runs[run.run] = run
+    return runs
+
+
+def _read_if_there(path: Path, kind: type[Record]) -> Record | None:
+    return _read(path, kind) if path.exists() else None
+
+
+def _read(path: Path, kind: type[Record]) -> Record:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"it is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise _damaged(path, "it should hold one JSON object")
+    if found.get("format") != FORMAT:
+        raise UsageError(
+            f"{path} has format {json.dumps(found.get('format'))} but this version reads format {FORMAT}; make it with this version's study"
+        )
+    try:
+        return kind.model_validate(_writable(found))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise _damaged(path, f"{place}: {first['msg']}" if place else first["msg"]) from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _damaged(path: Path, reason: str) -> UsageError:
+    return UsageError(f"{path} is no record of a study: {reason}; delete it and run the study again, which makes what is missing")
+
+
+def _writable(value: Any) -> Any:
+    """`value` with a replacement character for each character that no page can hold."""
+    if isinstance(value, str):
+        return UNWRITABLE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_writable(each) for each in value]
+    if isinstance(value, dict):
+        return {_writable(key): _writable(each) for key, each in value.items()}
+    return value

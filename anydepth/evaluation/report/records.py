@@ -1,0 +1,270 @@
+"""The records of a study, typed and checked."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Count = Annotated[int, Field(ge=0)]
+Blocks = Annotated[int, Field(ge=1)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+Split = Literal["valid", "test"]
+
+
+class Stored(BaseModel):
+    """An object of a JSON file; other keys are passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class Data(Stored):
+    """The prepared corpus that all runs share."""
+
+    folder: str
+    languages: str
+    fingerprint: str
+    pairs: dict[str, int]
+    vocabulary: int | None = None
+
+
+class Machine(Stored):
+    """Where the runs were made."""
+
+    processor: str | None = None
+    cores: int | None = None
+    threads_per_run: int | None = None
+
+
+class Versions(Stored):
+    """What the runs were made with."""
+
+    anydepth: str | None = None
+    revision: str | None = None
+    torch: str | None = None
+    python: str | None = None
+
+
+class Step(Stored):
+    """One command of the plan and how far it is."""
+
+    name: str
+    command: str = ""
+    needs: list[str] = []
+    state: Literal["done", "failed", "waiting", "blocked"]
+    minutes: float | None = None
+    reason: str | None = None
+
+
+class Plan(Stored):
+    """study.json: what was asked for, and how far it is."""
+
+    format: int
+    title: str
+    experiments: list[str]
+    command: str
+    config: dict[str, Any] = {}
+    exit_config: dict[str, Any] | list[str] = {}
+    data: Data
+    seeds: list[int] = Field(min_length=1)
+    updates: int | None = None
+    exit_updates: int | None = None
+    machine: Machine = Machine()
+    versions: Versions = Versions()
+    steps: list[Step] = []
+
+
+class Measurement(Stored):
+    """What one policy is worth on one split, with its 95% bootstrap interval over sentences."""
+
+    split: Split
+    kind: Literal["fixed", "uniform", "full", "default", "tuned"]
+    policy: str
+    family: str
+    bleu: float
+    low: float
+    high: float
+    tokenized_bleu: float | None = None
+    chrf: float | None = None
+    average_exit: float
+    exit_counts: list[Count] = []
+    flops_share: float | None = None
+    mflops_per_token: float | None = None
+    tokens_per_second: float | None = None
+    sentences: int | None = None
+    tokens: int | None = None
+    beam: int | None = None
+    signature: str | None = None
+
+    @model_validator(mode="after")
+    def _check_interval(self) -> "Measurement":
+        if self.low > self.high:
+            raise ValueError(f"the interval of {self.policy} goes from {self.low:g} down to {self.high:g}")
+        return self
+
+
+class Run(Stored):
+    """records/runs/NAME.json: one trained model and its measurements."""
+
+    format: int
+    run: str
+    variant: str
+    seed: int
+    role: Literal["aligned", "mixed", "baseline", "omega", "gamma", "halting", "rival"]
+    settings: dict[str, Any] = {}
+    origin: str | None = None
+    command: str = ""
+    weights: str | None = None
+    updates: int | None = None
+    parameters: int | None = None
+    training_minutes: float | None = None
+    blocks: Blocks
+    measurements: list[Measurement]
+
+    @model_validator(mode="after")
+    def _check_exits(self) -> "Run":
+        for measurement in self.measurements:
+            if measurement.exit_counts and len(measurement.exit_counts) != self.blocks:
+                raise ValueError(f"{measurement.policy} counts {len(measurement.exit_counts)} exits but the model has {self.blocks}")
+        return self
+
+
+class Trend(Stored):
+    """One claim of the paper beside what was found."""
+
+    name: str
+    experiment: str
+    claim: str
+    paper: str
+    ours: str
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    verdict: Literal["agree", "disagree", "within noise", "missing"]
+    basis: str = ""
+    runs: list[str] = []
+    remark: str = ""
+
+
+class Trends(Stored):
+    """records/trends.json."""
+
+    format: int
+    trends: list[Trend]
+
+
+class Comparison(Stored):
+    """The paired bootstrap of one run's BLEU against another's."""
+
+    run: str
+    against: str
+    split: Split
+    policy: str
+    against_policy: str
+    difference: float
+    low: float
+    high: float
+    p_value: float | None = None
+
+
+class Comparisons(Stored):
+    """records/comparisons.json."""
+
+    format: int
+    comparisons: list[Comparison]
+
+
+class Sample(Stored):
+    """One translated sentence, with the exit and the probability of each token."""
+
+    source: str
+    reference: str
+    tokens: list[str] = Field(min_length=1)
+    exits: list[int]
+    scores: list[Probability]
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> "Sample":
+        if not len(self.tokens) == len(self.exits) == len(self.scores):
+            raise ValueError(f"{len(self.tokens)} tokens have {len(self.exits)} exits and {len(self.scores)} scores")
+        return self
+
+
+class Tokens(Stored):
+    """records/tokens.json: figures 6 and 7."""
+
+    format: int
+    run: str
+    policy: str
+    blocks: Blocks
+    samples: list[Sample] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check_exits(self) -> "Tokens":
+        wrong = [left for sample in self.samples for left in sample.exits if not 1 <= left <= self.blocks]
+        if wrong:
+            raise ValueError(f"exit {wrong[0]} does not lie between 1 and {self.blocks}")
+        return self
+
+
+class PositionModel(Stored):
+    """The exits of one model at the start and at the end of sentences, in percent."""
+
+    run: str
+    policy: str
+    average_exit: float
+    blocks: Blocks
+    start: list[float]
+    end: list[float]
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> "PositionModel":
+        if not len(self.start) == len(self.end) == self.blocks:
+            raise ValueError(f"a model of {self.blocks} blocks has {len(self.start)} shares at the start and {len(self.end)} at the end")
+        return self
+
+
+class Positions(Stored):
+    """records/positions.json: figure 8."""
+
+    format: int
+    models: list[PositionModel] = Field(min_length=1)
+
+
+class ScoreModel(Stored):
+    """How many tokens of one model leave at each exit with a probability in each bin."""
+
+    run: str
+    policy: str
+    average_exit: float
+    blocks: Blocks
+    bins: Blocks
+    counts: list[list[Count]]
+
+    @model_validator(mode="after")
+    def _check_shape(self) -> "ScoreModel":
+        if len(self.counts) != self.blocks or any(len(row) != self.bins for row in self.counts):
+            raise ValueError(f"the counts of {self.run} are not {self.blocks} rows of {self.bins}")
+        if not any(map(any, self.counts)):
+            raise ValueError(f"the counts of {self.run} are all 0")
+        return self
+
+
+class Scores(Stored):
+    """records/scores.json: figure 9."""
+
+    format: int
+    models: list[ScoreModel] = Field(min_length=1)
+
+
+class Cost(Stored):
+    """records/cost.json: seconds of an update with a classifier after every block over those with one."""
+
+    format: int
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+    updates_per_round: int
+    threads: int
+    vocabulary: int
+    blocks: Blocks

@@ -1,0 +1,231 @@
+"""A study as a plan: steps that each leave something behind, what they need of each other, and how long they may take."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anydepth.atomic import write_text
+from anydepth.config import Config, with_changes
+from anydepth.errors import UsageError
+from anydepth.evaluation.study.variants import (
+    Variant,
+    baseline,
+    planned_variants,
+    sampled,
+    seeded,
+    variant_changes,
+    variant_config,
+)
+
+FORMAT = 1
+STATES = ("waiting", "done", "failed", "blocked")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do, in a process of its own. `cost` is its share of training, in updates of the aligned model; others have none."""
+
+    name: str
+    kind: str
+    subject: str = ""
+    needs: tuple[str, ...] = ()
+    command: str = ""
+    cost: float = 0.0
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a file's name."""
+        return self.name.replace(" ", "-")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was asked for: everything that decides what the steps compute. It is written down once and kept."""
+
+    experiments: tuple[str, ...]
+    config: Config
+    data: str
+    fingerprint: str
+    seeds: int
+    second_stage: tuple[str, ...]
+    title: str
+    command: str
+    minutes_per_run: float | None = None
+    about: dict[str, Any] = field(default_factory=dict)  # for the reader and the estimate alone: sizes of the data, machine, versions
+
+    def variants(self) -> list[Variant]:
+        """All runs."""
+        return planned_variants(list(self.experiments), self.config, seeds=self.seeds)
+
+    def variant(self, run: str) -> Variant:
+        """The variant whose run has this name."""
+        return next(variant for variant in self.variants() if variant.run == run)
+
+    def changes(self, variant: Variant) -> tuple[str, ...]:
+        """What a run changes in the study's settings."""
+        return variant_changes(variant, self.config.training.seed, self.second_stage)
+
+
+class Places:
+    """Where the parts of a study are."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.study_file = folder / "study.json"
+        self.config_file = folder / "config.toml"
+        self.records = folder / "records"
+        self.statistics = folder / "statistics"
+        self.logs = folder / "logs"
+        self.steps = folder / "steps"
+        self.distilled = folder / "distilled"
+
+    def run(self, name: str) -> Path:
+        """The run directory of that name."""
+        return self.folder / "runs" / name
+
+    def record(self, run: str) -> Path:
+        """The measurements of a run."""
+        return self.records / "runs" / f"{run}.json"
+
+    def log(self, step: Step) -> Path:
+        """What a step said."""
+        return self.logs / f"{step.slug}.log"
+
+    def marker(self, step: Step) -> Path:
+        """What tells that a step is done."""
+        return self.steps / f"{step.slug}.json"
+
+
+def default_second_stage(config: Config) -> tuple[str, ...]:
+    """The second stage where nothing else is asked for: a quarter of the updates from half of the rate down, and a quick start for the
+    halting module, which begins with nothing while the rest is trained already."""
+    updates = max(1, config.training.updates // 4)
+    return (
+        f"training.updates={updates}",
+        f"training.learning_rate={config.training.learning_rate / 2:g}",
+        f"training.warmup={max(1, updates // 10)}",
+        "training.cooldown=0.8",
+        "exits.rate_factor=5.0",
+    )
+
+
+def make_plan(study: Study, places: Places) -> list[Step]:
+    """The steps of a study in an order in which they can be done; what several experiments need is there once."""
+    variants = study.variants()
+    steps: list[Step] = []
+    for variant in variants:
+        if variant.is_distilled and not any(step.name == teaching_step(variant) for step in steps):
+            teacher = teacher_run(study, variant)
+            steps.append(Step(teaching_step(variant), "distil", teacher, (f"train {teacher}",)))
+        if variant.needs_scores and not any(step.name == f"score {variant.origin}" for step in steps):
+            steps.append(Step(f"score {variant.origin}", "score", str(variant.origin), (f"train {variant.origin}",)))
+        steps += run_steps(study, places, variant)
+    if "figures6-9" in study.experiments:
+        run = sampled().run
+        steps.append(Step("look at words", "samples", run, (f"measure {run}",)))
+    if "cost" in study.experiments:
+        steps.append(Step("time updates", "cost"))
+    return [*steps, Step("compare", "compare", needs=tuple(step.name for step in steps if step.kind in ("measure", "samples")))]
+
+
+def run_steps(study: Study, places: Places, variant: Variant) -> list[Step]:
+    """Training a run, and measuring it."""
+    needs = [f"train {variant.origin}"] if variant.origin is not None else []
+    if variant.is_distilled:
+        needs.append(teaching_step(variant))
+    if variant.needs_scores:
+        needs.append(f"score {variant.origin}")
+    config = variant_config(variant, study.config, study.second_stage)
+    words = study.about["data"]["vocabulary"]
+    price = config.training.updates * update_cost(config, words) / update_cost(study.config, words)
+    training = Step(f"train {variant.run}", "train", variant.run, tuple(needs), train_command(study, places, variant), price)
+    return [training, Step(f"measure {variant.run}", "measure", variant.run, (training.name,))]
+
+
+def teaching_step(variant: Variant) -> str:
+    """The step that translates the training text for a distilled run."""
+    return f"distil {seeded('text', variant.seed)}"
+
+
+def teacher_run(study: Study, variant: Variant) -> str:
+    """The run whose translations a distilled run learns from: the deepest baseline of the same seed."""
+    return baseline(study.config.model.blocks).with_seed(variant.seed).run
+
+
+def train_command(study: Study, places: Places, variant: Variant) -> str:
+    """What a user would type to train the same run."""
+    data = str(places.distilled / seeded("text", variant.seed)) if variant.is_distilled else study.data
+    origin = [] if variant.origin is None else ["--from", str(places.run(variant.origin))]
+    config = [str(places.config_file)] if variant.origin is None else []
+    changes = [word for change in study.changes(variant) for word in ("--set", change)]
+    return shlex.join(["anydepth", "train", *config, *origin, "--data", data, *changes, "--to", str(places.run(variant.run))])
+
+
+def update_cost(config: Config, vocabulary: int) -> int:
+    """What an update costs, as a number of multiplications a token; only ratios of it mean anything."""
+    encoder, decoder, model = config.model.encoder, config.model.decoder, config.model
+    paths = config.training.paths if config.training.mode == "mixed" else 1
+    encoder_blocks = encoder.blocks * (4 * encoder.dim**2 + 2 * encoder.dim * encoder.ffn_dim)
+    decoder_block = 6 * decoder.dim**2 + 2 * decoder.dim * encoder.dim + 2 * decoder.dim * decoder.ffn_dim
+    scored = paths if config.training.mode != "aligned" else len(model.classifier_exits)
+    return encoder_blocks + paths * model.blocks * decoder_block + scored * vocabulary * decoder.dim
+
+
+def save_study(places: Places, study: Study, steps: Sequence[dict[str, Any]]) -> None:
+    """Writes study.json: what was asked for, and how far it is."""
+    values = {
+        "format": FORMAT,
+        "title": study.title,
+        "experiments": list(study.experiments),
+        "command": study.command,
+        "config": study.config.model_dump(exclude_none=True),
+        "exit_config": list(study.second_stage),
+        "data": {"folder": study.data, "fingerprint": study.fingerprint, **study.about.get("data", {})},
+        "seeds": list(range(1, study.seeds + 1)),
+        "minutes_per_run": study.minutes_per_run,
+        "updates": study.config.training.updates,
+        "exit_updates": with_changes(study.config, study.second_stage).training.updates,
+        "machine": study.about.get("machine", {}),
+        "versions": study.about.get("versions", {}),
+        "steps": list(steps),
+    }
+    write_text(places.study_file, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def load_study(places: Places) -> Study:
+    """The study that was written down at `places`."""
+    try:
+        values = json.loads(places.study_file.read_text(encoding="utf-8"))
+        if values["format"] != FORMAT:
+            raise ValueError(f"its format is {values['format']}, not {FORMAT}")
+        data = dict(values["data"])
+        return Study(
+            experiments=tuple(values["experiments"]),
+            config=Config.model_validate(values["config"]),
+            data=data.pop("folder"),
+            fingerprint=data.pop("fingerprint"),
+            seeds=len(values["seeds"]),
+            second_stage=tuple(values["exit_config"]),
+            title=values["title"],
+            command=values["command"],
+            minutes_per_run=values["minutes_per_run"],
+            about={"data": data, "machine": values["machine"], "versions": values["versions"]},
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{places.study_file} cannot be read ({error}); restore it from a copy or choose another --to") from error
+
+
+def step_json(step: Step, state: str, minutes: float | None, reason: str | None) -> dict[str, Any]:
+    """A step as study.json tells it."""
+    assert state in STATES
+    shown = {name: value for name, value in asdict(step).items() if name in ("name", "command", "needs")}
+    return {**shown, "needs": list(step.needs), "state": state, "minutes": minutes, "reason": reason}
+
+
+def write_record(file: Path, values: dict[str, Any]) -> None:
+    """Writes one file of records."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, json.dumps({"format": FORMAT, **values}, indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,359 @@
+"""The paper's findings, looked at one by one in what a study measured: agree, disagree, or within noise."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from anydepth.evaluation.study.evidence import Evidence, Figure, Point, curve_difference, mean
+from anydepth.evaluation.study.plan import Places, Study, write_record
+from anydepth.evaluation.study.samples import word_figures
+from anydepth.evaluation.study.variants import (
+    ALIGNED,
+    FIGURE4_PENALTIES,
+    FIGURE4_WIDTHS,
+    Variant,
+    baseline,
+    halting,
+    mixed,
+    seeded,
+    sequence_level,
+    token_level,
+)
+
+PAIRED = "paired bootstrap over sentences, 95% interval"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference that is positive where the study finds what the paper found, and the figures in words."""
+
+    difference: Figure
+    ours: str
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A claim of the paper, where it is examined, and how to find the difference in the evidence for one seed.
+
+    `is_match` marks a claim of equal quality, which a difference within noise confirms.
+    """
+
+    name: str
+    experiment: str
+    claim: str
+    paper: str
+    unit: str
+    find: Callable[[Evidence, Study, int], Finding | None]
+    runs: Callable[[Study], Sequence[str]]
+    is_match: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A trend as the records hold it."""
+
+    name: str
+    experiment: str
+    claim: str
+    paper: str
+    ours: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    unit: str
+    verdict: str
+    basis: str
+    runs: list[str]
+    remark: str
+
+
+def verdict_of(figure: Figure, *, is_match: bool) -> str:
+    """What a difference says of a claim by its interval."""
+    low, high = figure.interval
+    if low > 0:
+        return "agree"
+    if high < 0:
+        return "disagree"
+    return "agree" if is_match else "within noise"
+
+
+def examine(trend: Trend, evidence: Evidence, study: Study) -> Verdict:
+    """The verdict on a trend, from the mean of all seeds that were measured."""
+    found = [finding for seed in range(1, study.seeds + 1) if (finding := trend.find(evidence, study, seed)) is not None]
+    about = (trend.name, trend.experiment, trend.claim, trend.paper)
+    runs = list(trend.runs(study))
+    if not found:
+        return Verdict(*about, "", None, None, None, trend.unit, "missing", PAIRED, runs, "what it is computed from was not measured")
+    figure = mean([finding.difference for finding in found])
+    low, high = (round(bound, 4) for bound in figure.interval)
+    remark = found[0].remark
+    if len(found) > 1:
+        each = ", ".join(f"{finding.difference.value:+.2f}" for finding in found)
+        remark = f"{remark + ' ' if remark else ''}By seed: {each}."
+    verdict = verdict_of(figure, is_match=trend.is_match)
+    return Verdict(*about, found[0].ours, round(figure.value, 4), low, high, trend.unit, verdict, PAIRED, runs, remark)
+
+
+def fixed_exits(evidence: Evidence, run: str, split: str) -> list[Figure]:
+    """The BLEU of each fixed exit."""
+    figures = [evidence.bleu(run, split, policy) for policy in evidence.policies(run, split, "fixed")]
+    return [figure for figure in figures if figure is not None]
+
+
+def against_mixed(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The mean over fixed exits: aligned minus mixed training with N paths."""
+    rival = mixed(study.config)[-1]
+    ours, theirs = (fixed_exits(evidence, seeded(name, seed), "valid") for name in (ALIGNED, rival.name))
+    if not ours or not theirs:
+        return None
+    first, second = mean(ours), mean(theirs)
+    others = [(variant.name, fixed_exits(evidence, seeded(variant.name, seed), "valid")) for variant in mixed(study.config)[:-1]]
+    remark = "; ".join(f"{name}: {mean(figures).value:.2f}" for name, figures in others if figures)
+    return Finding(first - second, f"{first.value:.2f} against {second.value:.2f} ({rival.name}), mean of the exits, valid", remark)
+
+
+def uniform_against_mixed(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """Uniformly drawn exits: aligned minus mixed training with N paths."""
+    rival = mixed(study.config)[-1]
+    first, second = (evidence.bleu(seeded(name, seed), "valid", "uniform") for name in (ALIGNED, rival.name))
+    if first is None or second is None:
+        return None
+    return Finding(first - second, f"{first.value:.2f} against {second.value:.2f} ({rival.name}), valid")
+
+
+def half_depth(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The aligned model at half of the depth minus the deepest baseline."""
+    blocks = study.config.model.blocks
+    half = max(1, blocks // 2)
+    first = evidence.bleu(seeded(ALIGNED, seed), "test", f"fixed:{half}")
+    second = evidence.bleu(seeded(baseline(blocks).name, seed), "test", f"fixed:{blocks}")
+    if first is None or second is None:
+        return None
+    return Finding(first - second, f"{first.value:.2f} at exit {half} against {second.value:.2f} with {blocks} blocks, test")
+
+
+def tuned_or_default(evidence: Evidence, variants: Sequence[Variant], seed: int) -> list[list[Point]]:
+    """For each variant the curve of its tuned points; all that have one point alone make a curve together."""
+    curves = [evidence.curve([seeded(each.name, seed)], "test", "tuned") for each in variants if each.tuned is not None]
+    single = [seeded(each.name, seed) for each in variants if each.tuned is None]
+    return [curve for curve in [*curves, evidence.curve(single, "test", "default")] if curve]
+
+
+def between(first: Sequence[Variant], second: Sequence[Variant]) -> Callable[[Evidence, Study, int], Finding | None]:
+    """How far the curves of some variants lie above those of others, at the average exits that both have."""
+
+    def find(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+        ours, theirs = tuned_or_default(evidence, first, seed), tuned_or_default(evidence, second, seed)
+        differences = [found for one in ours for other in theirs if (found := curve_difference(one, other)) is not None]
+        spans = " against ".join(span(curves) for curves in (ours, theirs) if curves)
+        if differences:
+            return Finding(mean(differences), f"AE {spans}, test")
+        return above_fixed(evidence, seed, ours, theirs, spans)
+
+    return find
+
+
+def above_fixed(
+    evidence: Evidence, seed: int, ours: Sequence[Sequence[Point]], theirs: Sequence[Sequence[Point]], spans: str
+) -> Finding | None:
+    """The same for curves that share no average exit: by how far each lies above the aligned model's fixed exits."""
+    line = evidence.curve([seeded(ALIGNED, seed)], "test", "fixed")
+    gains = [[found for curve in curves if (found := curve_difference(curve, line)) is not None] for curves in (ours, theirs)]
+    if not all(gains):
+        return None
+    remark = "They share no average exit, so each is compared with the aligned model's fixed exits at its own."
+    return Finding(mean(gains[0]) - mean(gains[1]), f"AE {spans}, test", remark)
+
+
+def span(curves: Sequence[Sequence[Point]]) -> str:
+    """The average exits that some curves reach."""
+    depths = [point.average_exit for curve in curves for point in curve]
+    return f"{min(depths):.2f} to {max(depths):.2f}"
+
+
+def by_penalty(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The average exit at the lowest lambda minus that at the highest."""
+    runs = {width: [halting("tok", "ll", "geometric", penalty, width) for penalty in FIGURE4_PENALTIES] for width in FIGURE4_WIDTHS[:2]}
+    told = [exits_along(evidence, variants, seed) for variants in runs.values()]
+    if not told[0]:
+        return None
+    ours = f"AE {told[0][1]} as lambda goes {listed(FIGURE4_PENALTIES)}, valid"
+    return Finding(told[0][0], ours, f"With sigma {FIGURE4_WIDTHS[1]:g}: {told[1][1]}." if told[1] else "")
+
+
+def by_width(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The average exit with the widest kernel minus that with the narrowest."""
+    runs = {penalty: [halting("tok", "ll", "geometric", penalty, width) for width in FIGURE4_WIDTHS] for penalty in FIGURE4_PENALTIES[:2]}
+    told = [exits_along(evidence, variants, seed) for variants in runs.values()]
+    if not told[0]:
+        return None
+    fall = told[0][0]
+    ours = f"AE {told[0][1]} as sigma goes {listed(FIGURE4_WIDTHS)}, valid"
+    return Finding(Figure(-fall.value, -fall.samples), ours, f"With lambda {FIGURE4_PENALTIES[1]:g}: {told[1][1]}." if told[1] else "")
+
+
+def exits_along(evidence: Evidence, variants: Sequence[Variant], seed: int) -> tuple[Figure, str] | None:
+    """By how much the average exit falls from the first variant to the last, and all of them in words."""
+    figures = [evidence.average_exit(seeded(each.name, seed), "valid", "geometric") for each in variants]
+    first, last = figures[0], figures[-1]
+    if first is None or last is None:
+        return None
+    return first - last, ", ".join("missing" if each is None else f"{each.value:.2f}" for each in figures)
+
+
+def listed(values: Sequence[float]) -> str:
+    """Numbers in words."""
+    return ", ".join(f"{value:g}" for value in values)
+
+
+def at_the_start(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The mean exit of the first tenth of a sentence minus that of the last."""
+    return from_samples(evidence, seed, "positions", "the first tenth leaves {:+.2f} blocks later than the last")
+
+
+def with_scores(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The mean probability of the words that leave in the lower half of the exits minus that of the upper half."""
+    return from_samples(evidence, seed, "scores", "words that leave low have {:+.2f} more probability than those that leave high")
+
+
+def from_samples(evidence: Evidence, seed: int, name: str, words: str) -> Finding | None:
+    """A difference that was computed where the words were looked at; for the first seed alone, and the model with the middle depth."""
+    found = word_figures(evidence.places, name) if seed == 1 else []
+    if not found:
+        return None
+    depth, figure = found[len(found) // 2]
+    remark = "; ".join(f"AE {each:.2f}: {difference.value:+.2f}" for each, difference in found)
+    return Finding(figure, f"AE {depth:.2f}: " + words.format(figure.value), remark)
+
+
+def names(variants: Sequence[Variant]) -> list[str]:
+    """The names of some variants."""
+    return [variant.name for variant in variants]
+
+
+GEOMETRIC = [*token_level("c", "geometric"), *token_level("ll", "geometric")]
+MULTINOMIAL = [*token_level("c", "multinomial"), *token_level("ll", "multinomial")]
+TRENDS = [
+    Trend(
+        "aligned-beats-mixed-fixed", "table1", "Aligned training beats mixed training at fixed exits.",
+        "35.6 against 35.5 with M = 6, mean of the exits, valid", "BLEU", against_mixed,
+        lambda study: [ALIGNED, mixed(study.config)[-1].name],
+    ),
+    Trend(
+        "aligned-beats-mixed-uniform", "table1", "Aligned training beats mixed training at uniformly drawn exits.",
+        "35.5 against 35.3 with M = 6, valid", "BLEU", uniform_against_mixed,
+        lambda study: [ALIGNED, mixed(study.config)[-1].name],
+    ),
+    Trend(
+        "half-depth-matches-baseline", "table1", "The aligned model at half of the depth matches the deepest baseline.",
+        "34.8 at exit 3 against 34.8 with 6 blocks, test", "BLEU", half_depth,
+        lambda study: [ALIGNED, baseline(study.config.model.blocks).name], is_match=True,
+    ),
+    Trend(
+        "geometric-beats-multinomial", "figure3", "Geometric-like halting beats the multinomial one at the same average exit.",
+        "figure 3a: filled above empty triangles", "BLEU", between(GEOMETRIC, MULTINOMIAL),
+        lambda study: names(GEOMETRIC + MULTINOMIAL),
+    ),
+    Trend(
+        "geometric-c-beats-ll", "figure3", "For geometric-like halting the correctness oracle beats the likelihood oracle.",
+        "figure 3a: 34.73 at AE 1.42 and 34.99 at 1.97 are Tok-C", "BLEU",
+        between(token_level("c", "geometric"), token_level("ll", "geometric")),
+        lambda study: names(GEOMETRIC),
+    ),
+    Trend(
+        "sequence-ll-beats-c", "figure3", "For sequences the likelihood oracle beats the correctness oracle.",
+        "figure 3b", "BLEU", between(sequence_level("ll"), sequence_level("c")),
+        lambda study: names([*sequence_level("ll"), *sequence_level("c")]),
+    ),
+    Trend(
+        "lambda-lowers-exits", "figure4", "A higher lambda lowers the average exit.", "figure 4a", "exits", by_penalty,
+        lambda study: names([halting("tok", "ll", "geometric", penalty) for penalty in FIGURE4_PENALTIES]),
+    ),
+    Trend(
+        "sigma-raises-exits", "figure4", "A wider kernel raises the average exit.", "figure 4b", "exits", by_width,
+        lambda study: names([halting("tok", "ll", "geometric", FIGURE4_PENALTIES[0], width) for width in FIGURE4_WIDTHS]),
+    ),
+    Trend(
+        "deeper-at-the-start", "figures6-9", "Words at the start of a sentence leave deeper than those at its end.", "figure 8", "exits",
+        at_the_start, lambda study: ["look at words"],
+    ),
+    Trend(
+        "low-exits-high-scores", "figures6-9", "Low exits go with high scores.",
+        "figure 9: exits up to 2 in [0.8, 1], exits from 4 in [0, 0.5]", "probability", with_scores, lambda study: ["look at words"],
+    ),
+    Trend(
+        "seq-bleu-beats-ll", "seq-bleu", "Beyond the paper: for sequences the BLEU oracle beats the likelihood oracle.",
+        "named as future work", "BLEU", between(sequence_level("bleu"), sequence_level("ll")),
+        lambda study: names([*sequence_level("bleu"), *sequence_level("ll")]),
+    ),
+    Trend(
+        "seq-bleu-beats-c", "seq-bleu", "Beyond the paper: for sequences the BLEU oracle beats the correctness oracle.",
+        "named as future work", "BLEU", between(sequence_level("bleu"), sequence_level("c")),
+        lambda study: names([*sequence_level("bleu"), *sequence_level("c")]),
+    ),
+]  # fmt: skip
+
+
+def compare(study: Study, places: Places) -> None:
+    """Writes the verdicts on the trends of the study's experiments, and the comparisons of its tables."""
+    evidence = Evidence(places)
+    verdicts = [asdict(examine(trend, evidence, study)) for trend in TRENDS if trend.experiment in study.experiments]
+    write_record(places.records / "trends.json", {"trends": verdicts})
+    write_record(places.records / "comparisons.json", {"comparisons": table_comparisons(evidence)})
+
+
+def table_comparisons(evidence: Evidence) -> list[dict[str, Any]]:
+    """Every run of a table against the aligned run of its seed, exit by exit and on average, on both sets."""
+    rows = []
+    for run, record in evidence.records.items():
+        reference = seeded(ALIGNED, record["seed"])
+        if record["role"] not in ("mixed", "omega", "gamma", "baseline", "rival") or reference not in evidence.records:
+            continue
+        for split in ("valid", "test"):
+            pairs = [
+                (policy, own, theirs)
+                for policy in evidence.policies(run, split, "fixed", "uniform", "full")
+                if (own := evidence.bleu(run, split, policy)) is not None
+                and (theirs := evidence.bleu(reference, split, policy)) is not None
+            ]
+            fixed = [(own, theirs) for policy, own, theirs in pairs if policy != "uniform"]
+            rows += [comparison(run, reference, split, policy, own - theirs) for policy, own, theirs in pairs]
+            if len(fixed) > 1:
+                rows.append(comparison(run, reference, split, "average", mean([own - theirs for own, theirs in fixed])))
+    return [*rows, *baseline_averages(evidence)]
+
+
+def baseline_averages(evidence: Evidence) -> list[dict[str, Any]]:
+    """All baselines of a seed together against the aligned run, on average over their depths; the run is called "baseline"."""
+    rows = []
+    seeds = sorted({record["seed"] for record in evidence.records.values()})
+    for seed in seeds:
+        reference = seeded(ALIGNED, seed)
+        runs = [(run, record) for run, record in evidence.records.items() if record["role"] == "baseline" and record["seed"] == seed]
+        for split in ("valid", "test"):
+            differences = []
+            for run, record in runs:
+                policy = f"fixed:{record['blocks']}"
+                own, theirs = evidence.bleu(run, split, policy), evidence.bleu(reference, split, policy)
+                if own is not None and theirs is not None:
+                    differences.append(own - theirs)
+            if differences:
+                rows.append(comparison(seeded("baseline", seed), reference, split, "average", mean(differences)))
+    return rows
+
+
+def comparison(run: str, against: str, split: str, policy: str, figure: Figure) -> dict[str, Any]:
+    """A comparison as the records hold it."""
+    low, high = figure.interval
+    return {
+        "run": run,
+        "against": against,
+        "split": split,
+        "policy": policy,
+        "against_policy": policy,
+        "difference": round(figure.value, 4),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "p_value": round(figure.p_value, 5),
+    }

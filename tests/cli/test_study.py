@@ -1,0 +1,190 @@
+"""`anydepth study`: the plan, the refusals, and that a study that is killed again and again ends as one that is not."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from cli.commands import anydepth, assert_refused, contents, done, finish, start
+from cli.conftest import SETTINGS, write_text_pairs
+
+import anydepth.study as studies
+from anydepth.evaluation.study.execute import Execution
+from anydepth.evaluation.study.plan import Places, load_study, make_plan
+
+KILLS = 3
+LINE = {"say": lambda line: None}
+# What depends on the clock and on how often a study was started, and not on what it computed.
+CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second)": [^,\n]*')
+
+
+@pytest.fixture(scope="module")
+def own_data(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared text whose held-out sets share no sentence with the training text."""
+    folder = tmp_path_factory.mktemp("study-text")
+    for split, count in (("valid", 9), ("test", 12)):
+        write_text_pairs(folder, split, count, shortest=5)
+    languages = ["--source-lang", "de", "--target-lang", "en", "--train", text / "train"]
+    done("prepare", *languages, "--valid", folder / "valid", "--test", folder / "test", "--vocab-size", 310, "--to", folder / "data")
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def own_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model that saves often."""
+    file = tmp_path_factory.mktemp("study-settings") / "tiny.toml"
+    text = SETTINGS.replace("sentences = 3", "sentences = 0").replace("save_every = 20", "save_every = 5")
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def plan_study(folder: Path, data: Path, settings: Path, *names: str) -> None:
+    """Leaves a study at `folder` as a start of the command that is stopped at once would."""
+    wishes = studies.StudyWishes(list(names), data, folder, settings, jobs=1)
+    study = studies.planned_study(wishes, Places(folder))[0]
+    places = Places(folder)
+    folder.mkdir(parents=True)
+    studies.save_config(study.config, places.config_file)
+    Execution(study, places, make_plan(study, places), jobs=1, threads=1, **LINE).save()
+
+
+def do_in_this_process(folder: Path) -> None:
+    """Does every step of a planned study, one after the other."""
+    places = Places(folder)
+    study = load_study(places)
+    steps = make_plan(study, places)
+    for step in steps:
+        studies.perform(study, places, step, **LINE)
+        places.steps.mkdir(parents=True, exist_ok=True)
+        places.marker(step).write_text('{"minutes": 0.1}', encoding="utf-8")
+    Execution(study, places, steps, jobs=1, threads=1, **LINE).save()
+
+
+@pytest.fixture(scope="module")
+def whole(own_data: Path, own_settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study that was done without a pause; tests only read it."""
+    folder = tmp_path_factory.mktemp("whole") / "study"
+    plan_study(folder, own_data, own_settings, "figures6-9")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(studies.side_by_side(1)[1])  # those of a step when one runs at a time: sums are rounded as they are split
+    do_in_this_process(folder)
+    torch.set_num_threads(threads)
+    return folder
+
+
+def without_clock(folder: Path, to: Path) -> Path:
+    """A copy of what a report is made from, without times and the place of the study."""
+    for file in [folder / "study.json", *sorted((folder / "records").rglob("*.json"))]:
+        text = CLOCK.sub(r'"\1": 0', file.read_text(encoding="utf-8")).replace(str(folder), "STUDY")
+        copy = to / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(re.sub(r'"command": "anydepth (?!train).*"', '"command": ""', text), encoding="utf-8")
+    return to
+
+
+def kill(process: "subprocess.Popen[bytes]", *, with_steps: bool) -> None:
+    """Kills a study; its steps, too, or they are left to find out by themselves."""
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    children = [int(number) for number in listed.read_text(encoding="utf-8").split()] if listed.exists() else []
+    process.kill()
+    for child in children if with_steps else []:
+        os.kill(child, signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_study_killed_at_random_moments_and_continued_has_the_report_of_one_that_was_not(
+    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "killed" / "study"
+    folder.parent.mkdir()
+    command: Sequence[object] = ["study", "figures6-9", "--data", own_data, "--to", folder, "--config", own_settings, "--jobs", 1]
+    randomness = random.Random(7)
+    for number in range(KILLS):
+        process = start(*command)
+        time.sleep(randomness.uniform(3.0, 9.0))
+        kill(process, with_steps=number % 2 == 0)
+    outcome = finish(start(*command))
+    assert outcome.code == 0, outcome.err
+    first, second = without_clock(whole, tmp_path / "a" / "study"), without_clock(folder, tmp_path / "b" / "study")
+    assert contents(first) == contents(second)
+    for copy in (first, second):
+        done("report", copy)
+    assert contents(first) == contents(second)
+    assert (first / "report.html").stat().st_size > 10_000
+
+
+def test_a_finished_study_does_nothing_but_say_so(whole: Path, own_data: Path, own_settings: Path) -> None:
+    before = contents(whole)
+    outcome = done("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
+    assert "2 runs, 0 of them to train" in outcome.err
+    assert contents(whole) == before
+
+
+def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+    outcome = done("study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run")
+    assert [outcome.out.count(f"train {name} ") for name in ("aligned", "mixed-3", "baseline-3", "mixed-6")] == [1, 1, 1, 0]
+    assert f"anydepth train --data {own_data}" not in outcome.out
+    assert "'model.exits=\"last\"'" in outcome.out
+    assert "runs, 6 of them to train" in outcome.err
+    assert not (tmp_path / "study").exists()
+
+
+def test_minutes_a_run_become_updates_that_stay_the_same_for_all(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+    wishes = studies.StudyWishes(["table1"], own_data, tmp_path / "study", own_settings, minutes_per_run=0.05)
+    study = studies.planned_study(wishes, Places(tmp_path / "study"))[0]
+    assert study.config.training.updates != 60
+    configs = [studies.variant_config(variant, study.config, study.second_stage) for variant in study.variants()]
+    assert {config.training.updates for config in configs} == {study.config.training.updates}
+
+
+def test_a_study_goes_on_with_further_experiments_but_not_with_other_settings(
+    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(whole, tmp_path / "study")
+    more = ["study", "table1", "--data", own_data, "--to", folder, "--config", own_settings]
+    outcome = done(*more, "--dry-run")
+    assert "7 runs, 5 of them to train" in outcome.err
+    assert_refused(anydepth(*more, "--seeds", 2), "was begun with other settings (seeds differs)", "choose another --to")
+
+
+def test_bad_wishes_are_refused_before_anything_is_written(data: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+    to, plain = ["--to", tmp_path / "study"], ["--data", own_data, "--config", own_settings]
+    assert_refused(anydepth("study", "table9", *plain, *to), "no study 'table9'", "choose from table1")
+    assert_refused(anydepth("study", "table1", "--data", data, "--config", own_settings, *to), "has no test set", "--test PREFIX")
+    single = tmp_path / "single.toml"
+    single.write_text('[model]\nexits = "last"\n', encoding="utf-8")
+    assert_refused(anydepth("study", "table1", "--data", own_data, "--config", single, *to), "single.toml must be of an aligned model")
+    assert not (tmp_path / "study").exists()
+    assert_refused(anydepth("study", "table1", *plain, "--to", tmp_path), "exists and is no study")
+    assert_refused(anydepth("study-step", tmp_path / "study", "compare"), "study.json cannot be read")
+
+
+def test_a_run_at_the_place_of_another_variant_is_refused(whole: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    plan_study(folder, own_data, own_settings, "table1")
+    shutil.copytree(whole / "runs" / "aligned", folder / "runs" / "baseline-1")
+    assert_refused(anydepth("study-step", folder, "train baseline-1"), "was made with other settings than the study's", "remove it")
+    assert not (folder / "steps" / "train-baseline-1.json").exists()
+
+
+def test_a_step_that_is_not_in_the_plan_is_refused(whole: Path) -> None:
+    assert_refused(anydepth("study-step", whole, "train nothing"), "has no step 'train nothing'")
+
+
+def test_the_records_of_a_run_tell_what_made_them(whole: Path) -> None:
+    record = json.loads((whole / "records" / "runs" / "tok-ll-geometric-l0.05.json").read_text(encoding="utf-8"))
+    assert record["settings"] == {
+        "exits.halting": "geometric", "exits.oracle": "likelihood", "exits.exit_penalty": 0.05, "exits.kernel_width": 0.0,
+    }  # fmt: skip
+    assert (record["origin"], record["role"], record["updates"]) == ("aligned", "halting", 15)
+    kinds = {(row["split"], row["kind"]) for row in record["measurements"]}
+    assert kinds == {("valid", "default"), ("test", "default"), ("test", "tuned")}
+    assert all(row["low"] <= row["bleu"] <= row["high"] for row in record["measurements"])

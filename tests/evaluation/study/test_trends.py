@@ -1,0 +1,120 @@
+"""Verdicts on the paper's findings, from measurements made by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evaluation.study.studies import measured, small_study
+
+from anydepth.evaluation.study.plan import Places, Study
+from anydepth.evaluation.study.trends import TRENDS, compare
+from anydepth.evaluation.study.variants import EXPERIMENTS
+
+GOOD, MIDDLING, BAD = 1000, 6, 2  # every so many-th sentence is wrong
+
+
+def verdicts(study: Study, places: Places) -> dict[str, dict[str, Any]]:
+    compare(study, places)
+    found = json.loads((places.records / "trends.json").read_text(encoding="utf-8"))["trends"]
+    return {trend["name"]: trend for trend in found}
+
+
+def every_exit(wrong: int) -> list[tuple[str, str, str, int, list[int]]]:
+    """Fixed and uniform exits of a run with 4 blocks on both sets."""
+    rows = []
+    for split in ("valid", "test"):
+        rows += [(split, "fixed", f"fixed:{n}", wrong, [n]) for n in range(1, 5)]
+        rows.append((split, "uniform", "uniform", wrong, [1, 4]))
+    return rows
+
+
+@pytest.mark.parametrize(("aligned", "mixed", "verdict"), [(GOOD, BAD, "agree"), (BAD, GOOD, "disagree"), (BAD, BAD, "within noise")])
+def test_aligned_against_mixed_is_decided_by_the_interval(tmp_path: Path, aligned: int, mixed: int, verdict: str) -> None:
+    places = Places(tmp_path)
+    measured(places, "aligned", "aligned", every_exit(aligned))
+    measured(places, "mixed-4", "mixed", every_exit(mixed))
+    found = verdicts(small_study("table1"), places)
+    for name in ("aligned-beats-mixed-fixed", "aligned-beats-mixed-uniform"):
+        assert found[name]["verdict"] == verdict
+        assert found[name]["low"] <= found[name]["difference"] <= found[name]["high"]
+
+
+@pytest.mark.parametrize(("half", "full", "verdict"), [(GOOD, BAD, "agree"), (BAD, BAD, "agree"), (BAD, GOOD, "disagree")])
+def test_half_depth_matches_unless_it_is_clearly_below(tmp_path: Path, half: int, full: int, verdict: str) -> None:
+    places = Places(tmp_path)
+    measured(places, "aligned", "aligned", every_exit(half))
+    measured(places, "baseline-4", "baseline", [("test", "full", "fixed:4", full, [4])])
+    assert verdicts(small_study("table1"), places)["half-depth-matches-baseline"]["verdict"] == verdict
+
+
+def test_what_was_not_measured_is_missing_and_says_which_runs_it_needs(tmp_path: Path) -> None:
+    found = verdicts(small_study(*EXPERIMENTS), Places(tmp_path))
+    assert len(found) == len(TRENDS)
+    assert {trend["verdict"] for trend in found.values()} == {"missing"}
+    assert found["aligned-beats-mixed-fixed"]["runs"] == ["aligned", "mixed-4"]
+
+
+def test_only_the_trends_of_the_experiments_at_hand_are_examined(tmp_path: Path) -> None:
+    assert set(verdicts(small_study("figure4"), Places(tmp_path))) == {"lambda-lowers-exits", "sigma-raises-exits"}
+
+
+def test_geometric_against_multinomial_is_read_off_the_curve_at_the_same_average_exit(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    rows = [("test", "tuned", f"geometric:{n}", GOOD, [n]) for n in (1, 3)]
+    measured(places, "tok-c-geometric-l0.1", "halting", rows)
+    measured(places, "tok-c-multinomial-l0.1", "halting", [("test", "default", "multinomial", BAD, [2])])
+    found = verdicts(small_study("figure3"), places)["geometric-beats-multinomial"]
+    assert found["verdict"] == "agree"
+    assert found["ours"] == "AE 1.00 to 3.00 against 2.00 to 2.00, test"
+    assert found["remark"] == ""
+
+
+def test_curves_that_share_no_average_exit_are_compared_through_the_aligned_model(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    measured(places, "aligned", "aligned", every_exit(MIDDLING))
+    measured(places, "seq-ll-l0.1", "halting", [("test", "default", "sequence", GOOD, [3])])
+    measured(places, "seq-c-l0.1", "halting", [("test", "default", "sequence", BAD, [1])])
+    found = verdicts(small_study("figure3"), places)["sequence-ll-beats-c"]
+    assert found["verdict"] == "agree"
+    assert "share no average exit" in found["remark"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "verdict"), [([3, 4], [1, 1], "agree"), ([1, 1], [3, 4], "disagree"), ([2], [2], "within noise")]
+)
+def test_lambda_lowers_exits_if_the_highest_leaves_earlier_than_the_lowest(
+    tmp_path: Path, first: list[int], last: list[int], verdict: str
+) -> None:
+    places = Places(tmp_path)
+    measured(places, "tok-ll-geometric-l0.01", "halting", [("valid", "default", "geometric", GOOD, first)])
+    measured(places, "tok-ll-geometric-l0.2", "halting", [("valid", "default", "geometric", GOOD, last)])
+    found = verdicts(small_study("figure4"), places)["lambda-lowers-exits"]
+    assert (found["verdict"], found["unit"]) == (verdict, "exits")
+    assert found["ours"].startswith(f"AE {sum(first) / len(first):.2f}, missing, missing, {sum(last) / len(last):.2f} as lambda goes")
+
+
+def test_a_trend_is_the_mean_over_seeds_and_tells_each(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    for suffix, wrong in (("", BAD), (".2", MIDDLING)):
+        measured(places, f"aligned{suffix}", "aligned", every_exit(GOOD))
+        measured(places, f"mixed-4{suffix}", "mixed", every_exit(wrong))
+    one = verdicts(small_study("table1"), places)["aligned-beats-mixed-uniform"]
+    both = verdicts(small_study("table1", seeds=2), places)["aligned-beats-mixed-uniform"]
+    assert both["difference"] < one["difference"]
+    assert f"By seed: {one['difference']:+.2f}, " in both["remark"]
+
+
+def test_tables_are_compared_exit_by_exit_on_average_and_on_both_sets(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    measured(places, "aligned", "aligned", every_exit(GOOD))
+    measured(places, "omega-n", "omega", every_exit(BAD))
+    measured(places, "baseline-2", "baseline", [("valid", "full", "fixed:2", BAD, [2])], blocks=2)
+    compare(small_study("table2"), places)
+    rows = json.loads((places.records / "comparisons.json").read_text(encoding="utf-8"))["comparisons"]
+    found = {(row["run"], row["split"], row["policy"]): row for row in rows}
+    policies = ["fixed:1", "fixed:2", "fixed:3", "fixed:4", "uniform", "average"]
+    expected = {("omega-n", split, policy) for split in ("valid", "test") for policy in policies}
+    assert set(found) == expected | {("baseline-2", "valid", "fixed:2"), ("baseline", "valid", "average")}
+    assert all(row["high"] < 0 and row["p_value"] < 0.05 for row in rows)
+    assert found["omega-n", "valid", "average"]["difference"] == found["omega-n", "valid", "fixed:1"]["difference"]
