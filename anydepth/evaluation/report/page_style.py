@@ -56,9 +56,10 @@ svg:focus-visible, .scroll:focus-visible { outline: 2px solid var(--link); outli
 [data-tip] { cursor: help; }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --pale: #444; --rule: #bbb; --code: #fff;
     --alert: #fff; --link: #000; --agree: #004a78; --disagree: #8f3800; --tint: #fff; }
-  body { max-width: none; padding: 0; font-size: 10pt; } nav, #tip, .screen { display: none; } h2 { break-after: avoid; margin-top: 1.6rem; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  nav, #tip, .screen { display: none; } h2 { break-after: avoid; margin-top: 1.6rem; }
   table { font-size: 7.6pt; } th, td { padding: .15rem .35rem; } thead th { white-space: normal; }
-  thead { break-inside: avoid; break-after: avoid; } h2 + p { break-after: avoid; }  td { max-width: none; }
+  thead { break-inside: avoid; break-after: avoid; } h2 + p { break-after: avoid; } td { max-width: none; }
   tr, figure, .alert { break-inside: avoid; }
   .scroll, .chart { overflow: visible; } .chart svg, .chart.wide svg { min-width: 0; width: auto; max-width: 100%; }
   .gallery { grid-template-columns: 1fr 1fr; } details:not([open]) { display: none; }

@@ -100,9 +100,7 @@ def _read_runs(folder: Path) -> dict[str, Run]:
     for path in sorted(folder.glob("*.json")):
         run = _read(path, Run)
         if run.run != path.stem:
-            raise UsageError(
-                f'{path} holds the run "{run.run}" and should be {run.run}.json; rename it, or delete it and run the study again'
-            )
+            raise UsageError(f'{path} holds the run "{run.run}" and should be {run.run}.json; rename it')
         runs[run.run] = run
     return runs
 
@@ -137,7 +135,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _damaged(path: Path, reason: str) -> UsageError:
-    return UsageError(f"{path} is no record of a study: {reason}; delete it and run the study again, which makes what is missing")
+    return UsageError(f"{path} is no record of a study: {reason}; restore it from a copy or make the study again in a new folder")
 
 
 def _writable(value: Any) -> Any:

@@ -71,7 +71,7 @@ def _turned(comparison: Comparison) -> Comparison:
             "policy": comparison.against_policy,
             "against_policy": comparison.policy,
             "difference": -comparison.difference,
-            "low": -comparison.low,
+            "low": -comparison.high,
             "high": -comparison.low,
         }
     )

@@ -61,7 +61,7 @@ def test_a_damaged_file_is_named(study: Path, name: str, damage: str) -> None:
     assert message.startswith(str(path))
     expected = {
         "cut": "is no record of a study: it is not JSON",
-        "list": "is no record of a study: it should hold one JSON object; delete it and run the study again",
+        "list": "is no record of a study: it should hold one JSON object; restore it from a copy or make the study again in a new folder",
         "format": "has format 2 but this version reads format 1",
         "nan": "it is not JSON: NaN is no number",
         "bytes": "is no record of a study: it is not JSON",

@@ -1,0 +1,37 @@
+"""What the tests of the report share: making one, narrowing a study, and what a whole report holds."""
+
+from pathlib import Path
+
+from evaluation.report.studies import EXPERIMENTS, change
+
+from anydepth.evaluation.report.report import write_report
+
+RUNS = "records/runs"
+SECTIONS = [
+    *("agreement", "table-1", "table-2-valid", "table-2-test", "table-3-valid", "table-3-test"),
+    *("figure-3", "figure-4", "figure-5", "figures-6-7", "figure-8", "figure-9", "cost", "rivals", "seq-bleu", "plan"),
+]
+PICTURES = {
+    *("figure-3a", "figure-3b", "figure-3c", "figure-4a", "figure-4b", "figure-5a", "figure-5b", "figure-6-7-1", "figure-6-7-2"),
+    *(f"figure-{figure}-{place}" for figure in (8, 9) for place in (1, 2, 3)),
+    *("rivals-flops", "rivals-speed", "seq-bleu-exits"),
+}
+
+
+def quiet(words: str) -> None:
+    pass
+
+
+def report(folder: Path) -> tuple[str, str]:
+    """The page and the Markdown of a study."""
+    write_report(folder, to=None, say=quiet)
+    return (folder / "report.html").read_text(encoding="utf-8"), (folder / "report.md").read_text(encoding="utf-8")
+
+
+def ask_only_for(folder: Path, name: str) -> None:
+    """Narrows a study to the experiment of one section, which is faster; the agreement and the plan are always shown."""
+    short = name.removesuffix("-valid").removesuffix("-test").replace("table-", "table").replace("figure-", "figure")
+    others = {"figures-6-7": "figures6-9", "figure8": "figures6-9", "figure9": "figures6-9"}
+    wanted = (others | {"agreement": "table1", "plan": "cost", "": "cost"}).get(short, short)
+    assert wanted in EXPERIMENTS
+    change(folder / "study.json", "experiments", to=[wanted])
