@@ -197,7 +197,7 @@ def do_step(folder: Path, name: str, *, say: Say) -> None:
     if step is None:
         raise UsageError(f"{folder} has no step {name!r}; see its study.json")
     with locked(places.steps / f"{step.slug}.lock"):
-        if places.marker(step).exists():
+        if places.minutes(step) is not None:
             return
         started = time.monotonic()
         perform(study, places, step, say=say)

@@ -70,9 +70,7 @@ def corpus_bleu(statistics: Int[np.ndarray, "sentence 10"]) -> float:
     return BLEU.compute_bleu(correct, total, system_length, reference_length, smooth_method="exp").score
 
 
-def bleu_samples(
-    statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED
-) -> Float[np.ndarray, " sample"]:
+def bleu_samples(statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED) -> Float[np.ndarray, " sample"]:
     """The BLEU of each bootstrap sample; those of two systems on one test set are of the same sentences, and so can be subtracted."""
     return np.array([corpus_bleu(statistics[rows]) for rows in resamples(len(statistics), samples=samples, seed=seed)])
 

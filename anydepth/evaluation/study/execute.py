@@ -1,6 +1,5 @@
 """Doing a plan: steps side by side, each in a process of its own; what is done stays done, a failure stops only what needs it."""
 
-import json
 import os
 import signal
 import subprocess
@@ -46,7 +45,7 @@ class Execution:
 
     def __init__(self, study: Study, places: Places, steps: Sequence[Step], *, jobs: int, threads: int, say: Say) -> None:
         self.study, self.places, self.steps, self.jobs, self.threads, self.say = study, places, steps, jobs, threads, say
-        self.progress = Progress(done={step.name: minutes for step in steps if (minutes := read_marker(places.marker(step))) is not None})
+        self.progress = Progress(done={step.name: minutes for step in steps if (minutes := places.minutes(step)) is not None})
         self.started = time.monotonic()
 
     def go(self) -> list[str]:
@@ -101,7 +100,7 @@ class Execution:
         if code is None:
             return False
         minutes = (time.monotonic() - going.started) / 60
-        if code == 0 and read_marker(self.places.marker(going.step)) is not None:
+        if code == 0 and self.places.minutes(going.step) is not None:
             self.progress.done[going.step.name] = minutes
             self.say(f"{self.counted()}  {going.step.name}: done in {describe_minutes(minutes)}{self.left()}")
         else:
@@ -155,14 +154,6 @@ class Execution:
             return ""
         minutes = sum(self.progress.done.values()) / cost * rest / self.jobs
         return f"; about {describe_minutes(minutes)} left"
-
-
-def read_marker(path: Path) -> float | None:
-    """The minutes that a finished step took; None where it is not finished."""
-    try:
-        return float(json.loads(path.read_text(encoding="utf-8"))["minutes"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def last_line(path: Path) -> str:

@@ -95,8 +95,29 @@ class Places:
         return self.logs / f"{step.slug}.log"
 
     def marker(self, step: Step) -> Path:
-        """What tells that a step is done."""
+        """What tells that a step is done, and how long it took."""
         return self.steps / f"{step.slug}.json"
+
+    def result(self, step: Step) -> Path:
+        """What a step leaves behind; without it the step is not done, whatever its marker says."""
+        results = {
+            "train": self.run(step.subject) / "model.safetensors",
+            "measure": self.record(step.subject),
+            "distil": self.distilled / step.name.removeprefix("distil "),
+            "score": self.run(step.subject) / "exit_scores.safetensors",
+            "samples": self.records / "tokens.json",
+            "cost": self.records / "cost.json",
+            "compare": self.records / "trends.json",
+        }
+        return results[step.kind]
+
+    def minutes(self, step: Step) -> float | None:
+        """How long a step took; None where it is not done."""
+        try:
+            minutes = float(json.loads(self.marker(step).read_text(encoding="utf-8"))["minutes"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return minutes if self.result(step).exists() else None
 
 
 def default_second_stage(config: Config) -> tuple[str, ...]:

@@ -9,10 +9,16 @@ import pytest
 from evaluation.study.studies import small_study
 
 from anydepth.errors import Interrupted
-from anydepth.evaluation.study.execute import Execution, Going, describe_minutes, last_line, read_marker
+from anydepth.evaluation.study.execute import Execution, Going, describe_minutes, last_line
 from anydepth.evaluation.study.plan import Places, Step
 
-LEAVE_MARKER = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('{\"minutes\": 1.5}')"
+LEAVE_MARKER = """
+import pathlib, sys
+marker, result = map(pathlib.Path, sys.argv[1:])
+result.parent.mkdir(parents=True, exist_ok=True)
+result.write_text("something")
+marker.write_text('{"minutes": 1.5}')
+"""
 FAIL = "import sys; print('error: no such luck'); sys.exit(1)"
 
 
@@ -25,16 +31,17 @@ class Rehearsal(Execution):
         self.order = [*getattr(self, "order", []), step.name]
         program = FAIL if step.name in self.failing else LEAVE_MARKER
         with self.places.log(step).open("ab") as log:
-            process = subprocess.Popen([sys.executable, "-c", program, str(self.places.marker(step))], stdout=log, stderr=log)
+            paths = [str(self.places.marker(step)), str(self.places.result(step))]
+            process = subprocess.Popen([sys.executable, "-c", program, *paths], stdout=log, stderr=log)
         return Going(step, process, 0.0)
 
 
 STEPS = [
-    Step("train a", "train", cost=10.0),
-    Step("measure a", "measure", needs=("train a",)),
-    Step("train b", "train", needs=("train a",), cost=10.0),
-    Step("measure b", "measure", needs=("train b",)),
-    Step("train c", "train", cost=10.0),
+    Step("train a", "train", "a", cost=10.0),
+    Step("measure a", "measure", "a", needs=("train a",)),
+    Step("train b", "train", "b", needs=("train a",), cost=10.0),
+    Step("measure b", "measure", "b", needs=("train b",)),
+    Step("train c", "train", "c", cost=10.0),
     Step("compare", "compare", needs=("measure a", "measure b")),
 ]
 
@@ -101,11 +108,23 @@ def test_the_time_left_goes_by_what_training_took_so_far(tmp_path: Path) -> None
     assert execution.left() == "; about 4:00 left"
 
 
+def test_a_record_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    rehearsal(tmp_path)[0].go()
+    Places(tmp_path).record("a").unlink()
+    again, _ = rehearsal(tmp_path)
+    assert again.go() == []
+    assert again.order == ["measure a", "compare"]
+
+
 @pytest.mark.parametrize(("text", "minutes"), [('{"minutes": 2.5}', 2.5), ('{"minutes": ', None), ("[]", None)])
 def test_a_marker_counts_only_when_it_is_whole(tmp_path: Path, text: str, minutes: float | None) -> None:
-    (tmp_path / "marker").write_text(text, encoding="utf-8")
-    assert read_marker(tmp_path / "marker") == minutes
-    assert read_marker(tmp_path / "none") is None
+    places, step = Places(tmp_path), Step("time updates", "cost")
+    for path, content in ((places.result(step), "{}"), (places.marker(step), text)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    assert places.minutes(step) == minutes
+    places.result(step).unlink()
+    assert places.minutes(step) is None
 
 
 def test_the_reason_of_a_failure_is_the_last_line_of_its_log(tmp_path: Path) -> None:
