@@ -13,16 +13,15 @@ from statistics import median
 
 import torch
 
-from anydepth.atomic import write_text
+import anydepth
 from anydepth.config import Config, load_config, read_settings, save_config, with_changes
-from anydepth.demo import Say, configuration
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 from anydepth.evaluation.bench.recipe import cpu_name, versions
 from anydepth.evaluation.exit_scores import ScoreSettings, score_exits
 from anydepth.evaluation.measure import validation_scorer
 from anydepth.evaluation.study.distilling import distilled_data
-from anydepth.evaluation.study.execute import Execution, describe_minutes, die_with_parent, stopped
-from anydepth.evaluation.study.measuring import measure_run
+from anydepth.evaluation.study.execute import Execution, Say, describe_minutes, die_with_parent, stopped
+from anydepth.evaluation.study.measuring import measure_run, trained
 from anydepth.evaluation.study.plan import (
     Places,
     Step,
@@ -30,21 +29,35 @@ from anydepth.evaluation.study.plan import (
     default_second_stage,
     load_study,
     make_plan,
+    needed_steps,
     write_record,
 )
 from anydepth.evaluation.study.revision import revision
 from anydepth.evaluation.study.samples import look_at_words
 from anydepth.evaluation.study.trends import compare
 from anydepth.evaluation.study.variants import Variant, chosen_experiments, one_classifier, seeded, variant_config
+from anydepth.evaluation.tuning import MOST_OVERLAP
 from anydepth.model.run import Run
-from anydepth.text.prepare import PreparedData
+from anydepth.text.overlap import pairs_seen_in_training
+from anydepth.text.prepare import PreparedData, file_hash
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 from anydepth.training.timing import update_seconds
 
 PROBE = {"rounds": 2, "updates": 4}
 COST = {"rounds": 9, "updates": 10}
-SCORED_SENTENCES = 5000
-WHAT_A_STUDY_KEEPS = ("config", "data", "fingerprint", "seeds", "second_stage")
+SCORED_SENTENCES = 50_000  # a larger text is sampled, which weakens the lesson of the BLEU oracle by the share that is left out
+# Settings of the aligned model that stay at their defaults: what variants change, and what would give them different budgets.
+PLAIN = (
+    ("model", "exits"),
+    ("training", "mode"),
+    ("training", "exit_weights"),
+    ("training", "gradient_ratio"),
+    ("training", "patience"),
+    ("exits", "halting"),
+)
+WHAT_A_STUDY_KEEPS = {"config": "settings", "fingerprint": "text", "seeds": "seeds", "second_stage": "second stage"}
+# What a kill may leave before study.json is there.
+OWN_NAMES = ("config.toml", "logs", "steps", ".lock", ".study.json.tmp", ".config.toml.tmp")
 
 
 @dataclass(frozen=True)
@@ -75,11 +88,12 @@ def run_study(wishes: StudyWishes, *, is_dry: bool, say: Say) -> None:
     if is_dry:
         return
     places.folder.mkdir(parents=True, exist_ok=True)
-    save_config(study.config, places.config_file)
-    try:
-        left = execution.go()
-    except (Interrupted, KeyboardInterrupt):
-        raise stopped(places) from None
+    with locked(places.folder / ".lock", who=f"another `anydepth study` is at work in {places.folder}; wait for it, or stop it first"):
+        save_config(study.config, places.config_file)
+        try:
+            left = execution.go()
+        except (Interrupted, KeyboardInterrupt):
+            raise stopped(places) from None
     say(f"\nall {len(steps)} steps: {len(steps) - len(left)} done" + (f", {len(left)} failed or waiting for a failed one" if left else ""))
     say(f"the page: anydepth report {places.folder}")
     if left:
@@ -93,12 +107,11 @@ def planned_study(wishes: StudyWishes, places: Places) -> tuple[Study, float]:
     if "test" not in data.manifest.splits:
         raise UsageError(f"{wishes.data} has no test set, which a study measures on; prepare it again with --test PREFIX")
     before = load_study(places) if places.study_file.exists() else None
-    if before is None and places.folder.exists() and any(places.folder.iterdir()):
+    if before is None and places.folder.exists() and any(file.name not in OWN_NAMES for file in places.folder.iterdir()):
         raise UsageError(f"{places.folder} exists and is no study; choose another --to")
-    config = load_config(configuration(wishes.config, "demo_study.toml", "--config"))
-    if config.model.exits != "all" or config.exits.halting != "none" or config.training.mode != "aligned":
-        raise UsageError(f"{wishes.config} must be of an aligned model without halting; the study makes the other variants from it")
-    config = with_changes(config, ["training.minutes=none"])
+    if before is None:
+        check_held_out(data)
+    config = first_stage(wishes.config)
     torch.set_num_threads(side_by_side(wishes.jobs)[1])
     seconds = median(update_seconds([config], data, **PROBE)[0])
     if wishes.minutes_per_run is not None:
@@ -123,13 +136,40 @@ def planned_study(wishes: StudyWishes, places: Places) -> tuple[Study, float]:
     return (study if before is None else grown(before, study, places)), seconds
 
 
+def first_stage(file: Path | None) -> Config:
+    """The settings of the aligned model; those that would make variants differ by more than their names say are refused."""
+    path = file or Path(anydepth.__file__).parent.parent / "configs" / "demo_study.toml"
+    if not path.exists():
+        raise UsageError(f"there is no {path}; name the settings of the aligned model with --config")
+    config = load_config(path)
+    values, plain = config.model_dump(), Config().model_dump()
+    for section, key in PLAIN:
+        if values[section][key] != plain[section][key]:
+            told = f"{section}.{key} = {values[section][key]!r}"
+            raise UsageError(f"{path}: a study makes its variants from a plain aligned model; leave out {told}")
+    if config.model.blocks == 1:
+        raise UsageError(f"{path}: model.blocks = 1 leaves no exit to choose; a study needs 2 blocks or more")
+    return with_changes(config, ["training.minutes=none"])
+
+
+def check_held_out(data: PreparedData) -> None:
+    """Refuses validation text that was trained on: thresholds are tuned on it, at the end of long trainings."""
+    seen = pairs_seen_in_training(data, list(zip(*data.references("valid"), strict=True)))
+    if len(seen) > MOST_OVERLAP * data.manifest.splits["valid"].pairs:
+        raise UsageError(
+            f"{len(seen):,} of the {data.manifest.splits['valid'].pairs:,} validation pairs of {data.folder} are in its training text "
+            f"(the first is line {seen[0] + 1:,}), and thresholds are tuned on them; prepare it again with held-out text"
+        )
+
+
 def grown(before: Study, now: Study, places: Places) -> Study:
     """The study that was begun, with the experiments that are asked for now; refused where anything else is different."""
-    for name in WHAT_A_STUDY_KEEPS:
+    for name, words in WHAT_A_STUDY_KEEPS.items():
         if getattr(before, name) != getattr(now, name):
-            raise UsageError(f"{places.folder} was begun with other settings ({name.replace('_', ' ')} differs); choose another --to")
+            raise UsageError(f"{places.folder} was begun with other {words}; choose another --to")
     experiments = tuple(chosen_experiments([*before.experiments, *now.experiments]))
-    return replace(before, experiments=experiments, command=before.command if experiments == before.experiments else now.command)
+    command = before.command if experiments == before.experiments else now.command
+    return replace(before, experiments=experiments, command=command, data=now.data)
 
 
 def second_stage(config: Config, exit_config: Path | None) -> tuple[str, ...]:
@@ -137,6 +177,8 @@ def second_stage(config: Config, exit_config: Path | None) -> tuple[str, ...]:
     if exit_config is None:
         return default_second_stage(config)
     settings = read_settings(exit_config)
+    if loose := [key for key, values in settings.items() if not isinstance(values, dict)]:
+        raise UsageError(f"{exit_config}: {loose[0]} stands outside of a section; write it under [training] or [exits]")
     return tuple(f"{section}.{key}={json.dumps(value)}" for section, values in settings.items() for key, value in values.items())
 
 
@@ -161,9 +203,9 @@ def about_study(data: PreparedData, threads: int) -> dict[str, dict[str, object]
 
 
 def side_by_side(jobs: int | None) -> tuple[int, int]:
-    """How many steps run at a time, and the threads of each: a thread a step gets most out of small models."""
+    """How many steps run at a time, and the threads of each: a thread a step gets most out of small models on a CPU."""
     cores = os.cpu_count() or 1
-    chosen = cores if jobs is None else jobs
+    chosen = jobs if jobs is not None else 1 if torch.cuda.is_available() else cores
     return chosen, max(1, cores // chosen)
 
 
@@ -193,15 +235,18 @@ def do_step(folder: Path, name: str, *, say: Say) -> None:
     die_with_parent()
     places = Places(folder)
     study = load_study(places)
-    step = next((step for step in make_plan(study, places) if step.name == name), None)
+    steps = make_plan(study, places)
+    step = next((step for step in steps if step.name == name), None)
     if step is None:
         raise UsageError(f"{folder} has no step {name!r}; see its study.json")
+    needs = needed_steps(step, steps)
     with locked(places.steps / f"{step.slug}.lock"):
-        if places.minutes(step) is not None:
+        if places.minutes(step, needs) is not None:
             return
         started = time.monotonic()
         perform(study, places, step, say=say)
-        write_text(places.marker(step), json.dumps({"minutes": (time.monotonic() - started) / 60}) + "\n")
+        seconds = trained(Run(places.run(step.subject)))[1] if step.kind == "train" else time.monotonic() - started
+        places.mark(step, needs, seconds / 60)
 
 
 def perform(study: Study, places: Places, step: Step, *, say: Say) -> None:
@@ -228,17 +273,30 @@ def train_variant(study: Study, places: Places, variant: Variant) -> None:
     """Trains a run to its end, from where it was left."""
     run, changes = Run(places.run(variant.run)), list(study.changes(variant))
     data = places.distilled / seeded("text", variant.seed) if variant.is_distilled else Path(study.data)
-    if run.config_file.exists():
-        if run.config != variant_config(variant, study.config, study.second_stage):
-            raise UsageError(f"{run.folder} was made with other settings than the study's; remove it")
-        train_run(run.folder, lambda: resumed_run(run.folder, []), validation_scorer)
-    elif variant.origin is None:
-        train_run(run.folder, lambda: new_run(run.folder, places.config_file, data, changes, overwrite=False), validation_scorer)
-    else:
-        origin = places.run(variant.origin)
-        train_run(
-            run.folder, lambda: continued_run(run.folder, origin, None, changes, data_folder=data, overwrite=False), validation_scorer
-        )
+    origin = None if variant.origin is None else Run(places.run(variant.origin))
+    if run.config_file.exists() and run.config != variant_config(variant, study.config, study.second_stage):
+        raise UsageError(f"{run.folder} was made with other settings than the study's; remove it")
+
+    def make_run() -> Run:
+        if run.config_file.exists() and is_of(run, PreparedData.open(data), origin):
+            return resumed_run(run.folder, [], data_folder=data)
+        if origin is None:
+            return new_run(run.folder, places.config_file, data, changes, overwrite=True)
+        return continued_run(run.folder, origin.folder, None, changes, data_folder=data, overwrite=True)
+
+    train_run(run.folder, make_run, validation_scorer)
+    for _, file in run.checkpoints():
+        file.unlink()  # the weights are made, and dozens of runs would fill the disk
+
+
+def is_of(run: Run, data: PreparedData, origin: Run | None) -> bool:
+    """Whether a run was begun with this text and, where it is a second stage, from these weights."""
+    if run.data_note()["fingerprint"] != data.fingerprint:
+        return False
+    if origin is None:
+        return True
+    note = json.loads(run.origin_file.read_text(encoding="utf-8"))
+    return bool(note["weights"] == file_hash(origin.weights_file))
 
 
 def training_cost(study: Study) -> dict[str, object]:
@@ -252,15 +310,18 @@ def training_cost(study: Study) -> dict[str, object]:
         "high": round(ratios[-1], 4),
         "rounds": COST["rounds"],
         "updates_per_round": COST["updates"],
-        "threads": side_by_side(None)[1],
+        "threads": torch.get_num_threads(),
         "vocabulary": data.manifest.vocab_sizes[data.target_lang],
         "blocks": blocks,
     }
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """While inside, no other process on this machine is inside with the same path; the lock of a process that dies is free."""
+def locked(path: Path, *, who: str | None = None) -> Iterator[None]:
+    """While inside, no other process on this machine is inside with the same path; the lock of a process that dies is free.
+
+    Where another is inside this waits for it, or with `who` is refused with that sentence.
+    """
     try:
         import fcntl
     except ImportError:  # no such locks on Windows
@@ -268,5 +329,8 @@ def locked(path: Path) -> Iterator[None]:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if who is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(str(who)) from None
         yield

@@ -15,7 +15,7 @@ from anydepth.training.objective import TrainingObjective
 from anydepth.training.state import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
 
-ALONE = Workers(0, 1, torch.device("cpu"))
+ALONE = Workers(0, 1, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 class Updates:
@@ -26,6 +26,7 @@ class Updates:
         self.config = config.training
         source_vocab, target_vocab = (data.manifest.vocab_sizes[language] for language in (data.source_lang, data.target_lang))
         self.model = AdaptiveTransformer(config, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint).train()
+        self.model.to(ALONE.device)
         self.objective: nn.Module = TrainingObjective(self.model, config)
         self.optimizer = make_optimizer(self.model, config)
         self.update = 0

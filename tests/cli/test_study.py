@@ -18,7 +18,10 @@ from cli.conftest import SETTINGS, write_text_pairs
 
 import anydepth.study as studies
 from anydepth.evaluation.study.execute import Execution
-from anydepth.evaluation.study.plan import Places, load_study, make_plan
+from anydepth.evaluation.study.plan import Places, load_study, make_plan, needed_steps
+from anydepth.model.checkpoint import load_tensors, save_tensors
+from anydepth.model.run import Run
+from anydepth.text.prepare import PreparedData
 
 KILLS = 3
 LINE = {"say": lambda line: None}
@@ -64,7 +67,7 @@ def do_in_this_process(folder: Path) -> None:
     for step in steps:
         studies.perform(study, places, step, **LINE)
         places.steps.mkdir(parents=True, exist_ok=True)
-        places.marker(step).write_text('{"minutes": 0.1}', encoding="utf-8")
+        places.mark(step, needed_steps(step, steps), 0.1)
     Execution(study, places, steps, jobs=1, threads=1, **LINE).save()
 
 
@@ -125,7 +128,7 @@ def test_a_finished_study_does_nothing_but_say_so(whole: Path, own_data: Path, o
     before = contents(whole)
     outcome = done("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
     assert "2 runs, 0 of them to train" in outcome.err
-    assert contents(whole) == before
+    assert {name: data for name, data in contents(whole).items() if name != ".lock"} == before
 
 
 def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
@@ -152,16 +155,26 @@ def test_a_study_goes_on_with_further_experiments_but_not_with_other_settings(
     more = ["study", "table1", "--data", own_data, "--to", folder, "--config", own_settings]
     outcome = done(*more, "--dry-run")
     assert "7 runs, 5 of them to train" in outcome.err
-    assert_refused(anydepth(*more, "--seeds", 2), "was begun with other settings (seeds differs)", "choose another --to")
+    assert_refused(anydepth(*more, "--seeds", 2), "was begun with other seeds", "choose another --to")
 
 
 def test_bad_wishes_are_refused_before_anything_is_written(data: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:
     to, plain = ["--to", tmp_path / "study"], ["--data", own_data, "--config", own_settings]
     assert_refused(anydepth("study", "table9", *plain, *to), "no study 'table9'", "choose from table1")
     assert_refused(anydepth("study", "table1", "--data", data, "--config", own_settings, *to), "has no test set", "--test PREFIX")
-    single = tmp_path / "single.toml"
-    single.write_text('[model]\nexits = "last"\n', encoding="utf-8")
-    assert_refused(anydepth("study", "table1", "--data", own_data, "--config", single, *to), "single.toml must be of an aligned model")
+    for text, word in (
+        ('[model]\nexits = "last"\n', "leave out model.exits = 'last'"),
+        ("[training]\npatience = 2\n", "leave out training.patience = 2"),
+        ('[training]\nexit_weights = "n"\n', "leave out training.exit_weights = 'n'"),
+        ("[training]\ngradient_ratio = 0.5\n", "leave out training.gradient_ratio = 0.5"),
+        ("[model]\nblocks = 1\n", "model.blocks = 1 leaves no exit to choose"),
+    ):
+        own = tmp_path / "own.toml"
+        own.write_text(text, encoding="utf-8")
+        assert_refused(anydepth("study", "table1", "--data", own_data, "--config", own, *to), "own.toml", word)
+    own.write_text("updates = 5\n", encoding="utf-8")
+    assert_refused(anydepth("study", "table1", *plain, "--exit-config", own, *to), "updates stands outside of a section")
+    assert_refused(anydepth("study", "table1", "--data", own_data, "--config", tmp_path / "none.toml", *to), "there is no", "--config")
     assert not (tmp_path / "study").exists()
     assert_refused(anydepth("study", "table1", *plain, "--to", tmp_path), "exists and is no study")
     assert_refused(anydepth("study-step", tmp_path / "study", "compare"), "study.json cannot be read")
@@ -188,3 +201,45 @@ def test_the_records_of_a_run_tell_what_made_them(whole: Path) -> None:
     kinds = {(row["split"], row["kind"]) for row in record["measurements"]}
     assert kinds == {("valid", "default"), ("test", "default"), ("test", "tuned")}
     assert all(row["low"] <= row["bleu"] <= row["high"] for row in record["measurements"])
+
+
+def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, own_data: Path, own_settings: Path) -> None:
+    with studies.locked(whole / ".lock", who="taken"):
+        outcome = anydepth("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
+    assert outcome.code == 2
+    assert "another `anydepth study` is at work in" in outcome.err.splitlines()[-1]
+
+
+def test_a_kill_before_the_study_was_written_down_does_not_bar_its_place(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+    (tmp_path / "study" / "steps").mkdir(parents=True)
+    (tmp_path / "study" / "config.toml").write_text("", encoding="utf-8")
+    done("study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run")
+
+
+def test_a_study_whose_text_has_moved_goes_on_with_it(whole: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+    folder, moved = shutil.copytree(whole, tmp_path / "study"), shutil.copytree(own_data, tmp_path / "elsewhere")
+    done("study", "figures6-9", "--data", moved, "--to", folder, "--config", own_settings)
+    assert load_study(Places(folder)).data == str(moved)
+
+
+def test_a_second_stage_whose_origin_was_trained_again_starts_again(whole: Path, own_data: Path, tmp_path: Path) -> None:
+    places = Places(shutil.copytree(whole, tmp_path / "study"))
+    study, run, origin = load_study(places), Run(places.run("tok-ll-geometric-l0.05")), Run(places.run("aligned"))
+    data = PreparedData.open(own_data)
+    assert studies.is_of(run, data, origin)
+    shutil.copy(run.weights_file, origin.weights_file)
+    assert not studies.is_of(run, data, origin)
+    before = run.start_file.read_bytes()
+    tensors = load_tensors(whole / "runs" / "aligned" / "model.safetensors")[0]
+    save_tensors(origin.weights_file, {name: tensor + 0.01 for name, tensor in tensors.items()})
+    studies.train_variant(study, places, study.variant(run.folder.name))
+    assert studies.is_of(run, data, origin)
+    assert run.start_file.read_bytes() != before
+
+
+def test_validation_text_that_was_trained_on_is_refused_before_anything_is_trained(text: Path, own_settings: Path, tmp_path: Path) -> None:
+    languages = ["--source-lang", "de", "--target-lang", "en"]
+    splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", text / "train")]
+    done("prepare", *languages, *splits, "--vocab-size", 310, "--to", tmp_path / "data")
+    outcome = anydepth("study", "table1", "--data", tmp_path / "data", "--to", tmp_path / "study", "--config", own_settings)
+    assert_refused(outcome, "60 of the 60 validation pairs", "are in its training text", "held-out text")

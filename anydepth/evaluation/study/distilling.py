@@ -27,5 +27,6 @@ def distilled_data(teacher: Path, data: PreparedData, to: Path, *, say: Say) -> 
         with replacing(text / f"train.{language}") as temporary:
             temporary.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     train, valid, test = str(text / "train"), str(data.folder / "valid"), str(data.folder / "test")
-    settings = PrepareSettings(*languages, train, valid, test, tokenizer_from=str(data.folder))
+    limits = {name: data.manifest.settings[name] for name in ("max_tokens", "max_ratio")}
+    settings = PrepareSettings(*languages, train, valid, test, joint=data.is_joint, **limits, tokenizer_from=str(data.folder))
     prepare(settings, to, overwrite=True, report=say)

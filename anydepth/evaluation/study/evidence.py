@@ -72,6 +72,16 @@ def curve_difference(first: Sequence[Point], second: Sequence[Point]) -> Figure 
     return mean(above + below) if above or below else None
 
 
+def common_depths(first: Sequence[Point], second: Sequence[Point]) -> list[float]:
+    """The average exits at which two curves are compared."""
+    return [
+        point.average_exit
+        for one, other in ((first, second), (second, first))
+        for point in one
+        if interpolated(other, point.average_exit) is not None
+    ]
+
+
 class Evidence:
     """The records and the statistics of a study's runs, each read once."""
 

@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anydepth.errors import Interrupted
-from anydepth.evaluation.study.plan import Places, Step, Study, save_study, step_json
+from anydepth.evaluation.study.plan import Places, Step, Study, needed_steps, save_study, step_json
 
 PAUSE = 0.2  # seconds between two looks at the processes
 PATIENCE = 60.0  # seconds that interrupted steps have to leave a state behind
@@ -23,7 +24,6 @@ class Going:
 
     step: Step
     process: subprocess.Popen[bytes]
-    started: float
 
 
 @dataclass
@@ -45,8 +45,11 @@ class Execution:
 
     def __init__(self, study: Study, places: Places, steps: Sequence[Step], *, jobs: int, threads: int, say: Say) -> None:
         self.study, self.places, self.steps, self.jobs, self.threads, self.say = study, places, steps, jobs, threads, say
-        self.progress = Progress(done={step.name: minutes for step in steps if (minutes := places.minutes(step)) is not None})
-        self.started = time.monotonic()
+        self.progress = Progress()
+        for step in steps:  # in their order, so that what needs a step that is to be done again is, too
+            minutes = places.minutes(step, needed_steps(step, steps))
+            if minutes is not None and (step.kind == "compare" or self.progress.is_ready(step)):
+                self.progress.done[step.name] = minutes
 
     def go(self) -> list[str]:
         """Does what is left and can be done; the names of the steps that failed or were blocked by a failure.
@@ -58,11 +61,13 @@ class Execution:
         self.save()
         *most, last = self.steps
         if any(step.name not in self.progress.done for step in most):
-            self.places.marker(last).unlink(missing_ok=True)  # what it compared is about to grow
-            self.progress.done.pop(last.name, None)
+            self.progress.done.pop(last.name, None)  # what it compared is about to grow
+        for step in self.steps:
+            if step.name not in self.progress.done:
+                self.places.marker(step).unlink(missing_ok=True)
         self.run_all(most)
         if last.name not in self.progress.done:
-            self.run_all([Step(last.name, last.kind)])
+            self.run_all([replace(last, needs=())])
         return [step.name for step in self.steps if step.name not in self.progress.done]
 
     def run_all(self, steps: Sequence[Step]) -> None:
@@ -72,7 +77,7 @@ class Execution:
         try:
             while waiting or going:
                 going = [each for each in going if not self.has_ended(each)]
-                for step in [step for step in waiting if self.progress.is_ready(step)][: self.jobs - len(going)]:
+                for step in self.startable(waiting, going):
                     waiting.remove(step)
                     going.append(self.start(step))
                 if not going:
@@ -82,38 +87,45 @@ class Execution:
             self.end(going)
             raise
 
+    def startable(self, waiting: Sequence[Step], going: Sequence[Going]) -> list[Step]:
+        """The steps to start now; one that watches the clock when nothing else is left to run beside it, and by itself."""
+        ready = [step for step in waiting if self.progress.is_ready(step)]
+        together = [step for step in ready if not step.is_alone]
+        if together or going:
+            is_occupied = any(each.step.is_alone for each in going)
+            return [] if is_occupied else together[: self.jobs - len(going)]
+        return ready[:1]
+
     def start(self, step: Step) -> Going:
         """A process for the step, which writes to the step's log."""
         threads = str(self.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
         command = [sys.executable, "-m", "anydepth", "study-step", str(self.places.folder), step.name]
-        with self.places.log(step).open("ab") as log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True, cwd=Path.cwd()
-            )
+        with self.places.log(step).open("wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True)
         self.say(f"{self.counted()}  {step.name}")
-        return Going(step, process, time.monotonic())
+        return Going(step, process)
 
     def has_ended(self, going: Going) -> bool:
         """Whether the step's process is over; then what came of it is noted and told."""
-        code = going.process.poll()
+        code, step = going.process.poll(), going.step
         if code is None:
             return False
-        minutes = (time.monotonic() - going.started) / 60
-        if code == 0 and self.places.minutes(going.step) is not None:
-            self.progress.done[going.step.name] = minutes
-            self.say(f"{self.counted()}  {going.step.name}: done in {describe_minutes(minutes)}{self.left()}")
+        minutes = self.places.minutes(step)
+        if code == 0 and minutes is not None:
+            self.progress.done[step.name] = minutes
+            self.say(f"{self.counted()}  {step.name}: done in {describe_minutes(minutes)}{self.left()}")
         else:
-            reason = last_line(self.places.log(going.step)) or f"it ended with exit code {code}"
-            self.progress.failed[going.step.name] = reason
-            self.say(f"{self.counted()}  {going.step.name} FAILED: {reason} (see {self.places.log(going.step)}); the rest goes on")
+            reason = why_it_failed(code, self.places.log(step))
+            self.progress.failed[step.name] = reason
+            self.say(f"{self.counted()}  {step.name} FAILED: {reason} (see {self.places.log(step)}); the rest goes on")
         self.save()
         return True
 
     def end(self, going: Sequence[Going]) -> None:
         """Asks the processes to stop, which lets training leave a state, and waits for them."""
         for each in going:
-            each.process.send_signal(signal.SIGINT)
+            each.process.terminate()
         deadline = time.monotonic() + PATIENCE
         for each in going:
             try:
@@ -146,7 +158,7 @@ class Execution:
         return f"[{len(self.progress.done)}/{len(self.steps)}]"
 
     def left(self) -> str:
-        """How long the rest may take, by what training has taken in this study so far."""
+        """How long the rest may take, if measuring goes on taking the same share of the time."""
         trained = [step for step in self.steps if step.kind == "train" and step.name in self.progress.done]
         cost = sum(step.cost for step in trained)
         rest = sum(step.cost for step in self.steps if step.kind == "train" and step.name not in self.progress.done)
@@ -154,6 +166,13 @@ class Execution:
             return ""
         minutes = sum(self.progress.done.values()) / cost * rest / self.jobs
         return f"; about {describe_minutes(minutes)} left"
+
+
+def why_it_failed(code: int, log: Path) -> str:
+    """What ended a step: a signal, or what it said last."""
+    if code < 0:
+        return f"it was ended by signal {-code}"
+    return last_line(log) or f"it ended with exit code {code}"
 
 
 def last_line(path: Path) -> str:
@@ -170,15 +189,13 @@ def describe_minutes(minutes: float) -> str:
 
 
 def die_with_parent() -> None:
-    """Interrupts this process when the one that started it is gone, so that no step outlives a study that was killed."""
-    import threading
-
+    """Ends this process politely when the one that started it is gone, so that no step outlives a study that was killed."""
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 

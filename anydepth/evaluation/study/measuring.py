@@ -16,9 +16,10 @@ from anydepth.evaluation.evaluate import policy_names
 from anydepth.evaluation.measure import Measurement, measure
 from anydepth.evaluation.significance import bleu_interval, sentence_statistics
 from anydepth.evaluation.study.plan import Places, Study, train_command, write_record
+from anydepth.evaluation.study.revision import revision
 from anydepth.evaluation.study.variants import Variant
 from anydepth.evaluation.tuning import TuneSettings, tune_run
-from anydepth.inference.points import load_points, weights_fingerprint
+from anydepth.inference.points import OperatingPoint, load_points, weights_fingerprint
 from anydepth.inference.translator import Translation, Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run
@@ -31,11 +32,12 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """A policy to measure, and what it is to the run: a fixed exit, its default, or an operating point."""
+    """A policy to measure, and what it is to the run: a fixed exit, its default, or an operating point with its BLEU on the valid set."""
 
     split: str
     policy: str
     kind: str
+    valid_bleu: float | None = None
 
 
 def measure_run(study: Study, places: Places, variant: Variant, *, say: Say) -> None:
@@ -64,8 +66,7 @@ def wanted_policies(variant: Variant, translator: Translator) -> Iterator[Wanted
             assert name is not None
             yield Wanted(split, name, kind_of(variant, name))
     if variant.tuned is not None:
-        points = tuned_policies(translator, variant.tuned)
-        yield from (Wanted("test", policy, "tuned") for policy in points)
+        yield from (Wanted("test", point.policy, "tuned", round(point.bleu, 4)) for point in tuned_points(translator, variant.tuned))
 
 
 def kind_of(variant: Variant, policy: str) -> str:
@@ -76,12 +77,12 @@ def kind_of(variant: Variant, policy: str) -> str:
     return family if family == "uniform" else "default"
 
 
-def tuned_policies(translator: Translator, family: str) -> list[str]:
-    """The operating points of a family, each once, lowest average exit first."""
+def tuned_points(translator: Translator, family: str) -> list[OperatingPoint]:
+    """The operating points of a family, full depth aside, each once, lowest average exit first."""
     assert translator.run is not None
     points = [point for found in load_points(translator.run) if found.policy == family for point in found.points]
-    ordered = sorted(points, key=lambda point: point.average_exit)
-    return [policy for policy in dict.fromkeys(point.policy for point in ordered) if not policy.startswith("fixed:")]
+    different = {point.policy: point for point in points if not point.policy.startswith("fixed:")}
+    return sorted(different.values(), key=lambda point: point.average_exit)
 
 
 def translation_statistics(translations: Sequence[Translation], references: Sequence[str]) -> Int[np.ndarray, "sentence 12"]:
@@ -107,6 +108,7 @@ def measurement_json(wanted: Wanted, figures: Measurement, statistics: Int[np.nd
         "kind": wanted.kind,
         "policy": wanted.policy,
         "family": wanted.policy.partition(":")[0],
+        "valid_bleu": wanted.valid_bleu,
         "bleu": round(figures.scores.bleu.value, 4),
         "low": round(low, 4),
         "high": round(high, 4),
@@ -137,6 +139,9 @@ def run_json(study: Study, places: Places, variant: Variant, translator: Transla
         "origin": variant.origin,
         "command": train_command(study, places, variant),
         "weights": weights_fingerprint(run)[:12],
+        "revision": revision(),
+        "threads": torch.get_num_threads(),
+        "training_seed": run.config.training.seed,
         "updates": updates,
         "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
         "training_minutes": round(seconds / 60, 2),

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from anydepth.errors import UsageError
 from anydepth.evaluation.study.variants import (
     Variant,
     baseline,
+    block_parameters,
     planned_variants,
     sampled,
     seeded,
@@ -26,7 +28,10 @@ STATES = ("waiting", "done", "failed", "blocked")
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do, in a process of its own. `cost` is its share of training, in updates of the aligned model; others have none."""
+    """One thing to do, in a process of its own. `cost` is its share of training, in updates of the aligned model; others have none.
+
+    A step that `is_alone` watches the clock, so nothing runs beside it.
+    """
 
     name: str
     kind: str
@@ -34,6 +39,7 @@ class Step:
     needs: tuple[str, ...] = ()
     command: str = ""
     cost: float = 0.0
+    is_alone: bool = False
 
     @property
     def slug(self) -> str:
@@ -111,13 +117,30 @@ class Places:
         }
         return results[step.kind]
 
-    def minutes(self, step: Step) -> float | None:
-        """How long a step took; None where it is not done."""
+    def mark(self, step: Step, needs: Sequence[Step], minutes: float) -> None:
+        """Notes that a step is done, and with which results of the steps that it needs."""
+        seen = {need.name: self.stamp(need) for need in needs}
+        write_text(self.marker(step), json.dumps({"minutes": minutes, "stamp": str(time.time_ns()), "seen": seen}) + "\n")
+
+    def stamp(self, step: Step) -> str | None:
+        """What tells one doing of a step from another; None where it is not done."""
+        note = self._note(step)
+        return None if note is None else str(note["stamp"])
+
+    def minutes(self, step: Step, needs: Sequence[Step] = ()) -> float | None:
+        """How long a step took; None where it is not done, or was done before a step that it needs was done again."""
+        note = self._note(step)
+        if note is None or any(note["seen"].get(need.name) != self.stamp(need) for need in needs):
+            return None
+        return float(note["minutes"])
+
+    def _note(self, step: Step) -> dict[str, Any] | None:
         try:
-            minutes = float(json.loads(self.marker(step).read_text(encoding="utf-8"))["minutes"])
+            note = json.loads(self.marker(step).read_text(encoding="utf-8"))
+            is_whole = isinstance(note["minutes"], float | int) and isinstance(note["seen"], dict) and bool(note["stamp"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return minutes if self.result(step).exists() else None
+        return note if is_whole and self.result(step).exists() else None
 
 
 def default_second_stage(config: Config) -> tuple[str, ...]:
@@ -148,7 +171,7 @@ def make_plan(study: Study, places: Places) -> list[Step]:
         run = sampled().run
         steps.append(Step("look at words", "samples", run, (f"measure {run}",)))
     if "cost" in study.experiments:
-        steps.append(Step("time updates", "cost"))
+        steps.append(Step("time updates", "cost", is_alone=True))
     return [*steps, Step("compare", "compare", needs=tuple(step.name for step in steps if step.kind in ("measure", "samples")))]
 
 
@@ -187,12 +210,10 @@ def train_command(study: Study, places: Places, variant: Variant) -> str:
 
 def update_cost(config: Config, vocabulary: int) -> int:
     """What an update costs, as a number of multiplications a token; only ratios of it mean anything."""
-    encoder, decoder, model = config.model.encoder, config.model.decoder, config.model
+    model, (encoder_block, decoder_block) = config.model, block_parameters(config)
     paths = config.training.paths if config.training.mode == "mixed" else 1
-    encoder_blocks = encoder.blocks * (4 * encoder.dim**2 + 2 * encoder.dim * encoder.ffn_dim)
-    decoder_block = 6 * decoder.dim**2 + 2 * decoder.dim * encoder.dim + 2 * decoder.dim * decoder.ffn_dim
     scored = paths if config.training.mode != "aligned" else len(model.classifier_exits)
-    return encoder_blocks + paths * model.blocks * decoder_block + scored * vocabulary * decoder.dim
+    return model.encoder.blocks * encoder_block + paths * model.blocks * decoder_block + scored * vocabulary * model.decoder.dim
 
 
 def save_study(places: Places, study: Study, steps: Sequence[dict[str, Any]]) -> None:
@@ -205,7 +226,7 @@ def save_study(places: Places, study: Study, steps: Sequence[dict[str, Any]]) ->
         "config": study.config.model_dump(exclude_none=True),
         "exit_config": list(study.second_stage),
         "data": {"folder": study.data, "fingerprint": study.fingerprint, **study.about.get("data", {})},
-        "seeds": list(range(1, study.seeds + 1)),
+        "seeds": [study.config.training.seed + number for number in range(study.seeds)],
         "minutes_per_run": study.minutes_per_run,
         "updates": study.config.training.updates,
         "exit_updates": with_changes(study.config, study.second_stage).training.updates,
@@ -237,6 +258,11 @@ def load_study(places: Places) -> Study:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{places.study_file} cannot be read ({error}); restore it from a copy or choose another --to") from error
+
+
+def needed_steps(step: Step, steps: Sequence[Step]) -> list[Step]:
+    """The steps that a step needs."""
+    return [other for other in steps if other.name in step.needs]
 
 
 def step_json(step: Step, state: str, minutes: float | None, reason: str | None) -> dict[str, Any]:

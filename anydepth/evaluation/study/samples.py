@@ -15,9 +15,8 @@ from anydepth.evaluation.plots.positions import position_histograms
 from anydepth.evaluation.plots.records import probability
 from anydepth.evaluation.plots.scores import BINS, joint_histogram
 from anydepth.evaluation.study.evidence import Figure, ratio_figure
-from anydepth.evaluation.study.measuring import tuned_policies
+from anydepth.evaluation.study.measuring import tuned_points
 from anydepth.evaluation.study.plan import Places, Study, write_record
-from anydepth.inference.points import load_points
 from anydepth.inference.translator import Translation, Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.text.prepare import PreparedData
@@ -54,9 +53,7 @@ def look_at_words(study: Study, places: Places, run: str, *, say: Callable[[str]
 
 def chosen_policies(translator: Translator) -> list[str]:
     """The tuned points whose average exits are nearest to the three depths; each once."""
-    assert translator.run is not None
-    known = set(tuned_policies(translator, "geometric"))
-    points = [point for found in load_points(translator.run) for point in found.points if point.policy in known]
+    points = tuned_points(translator, "geometric")
     wanted = [share * translator.model.blocks for share in DEPTHS]
     nearest = [min(points, key=lambda point: abs(point.average_exit - depth)).policy for depth in wanted]
     return list(dict.fromkeys(nearest))
@@ -103,12 +100,12 @@ def ends_of_sentences(translations: Sequence[Translation]) -> Sentences:
 
 
 def probabilities(translations: Sequence[Translation], blocks: int) -> Sentences:
-    """For each sentence the sum of probabilities and the number of the words that leave low (a third of the blocks), then of those that
-    leave high (more than half): exits up to 2 and from 4 of 6, as the paper looks at them."""
+    """For each sentence the sum of probabilities and the number of the words that leave low (in the first third of the blocks), then of
+    those that leave high (in the upper half): exits up to 2 and from 4 of 6, as the paper looks at them."""
     rows = []
     for translation in translations:
         pairs = [(left, probability(score)) for left, score in zip(translation.exits, translation.scores, strict=True)]
-        low = [p for left, p in pairs if 3 * left <= blocks]
+        low = [p for left, p in pairs if left <= max(1, blocks // 3)]
         high = [p for left, p in pairs if 2 * left > blocks]
         rows.append([sum(low), len(low), sum(high), len(high)])
     return np.array(rows, dtype=np.float64)

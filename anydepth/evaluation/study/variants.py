@@ -10,16 +10,17 @@ from anydepth.evaluation.evaluate import EACH_EXIT
 ALIGNED = "aligned"
 WEIGHTINGS = {"omega-n": "n", "omega-sqrt-n": "sqrt(n)", "omega-inverse-sqrt-n": "1/sqrt(n)", "omega-inverse-n": "1/n"}
 RATIOS = (0.3, 0.5, 0.7, 0.9, 1.1)
-# Penalties are in the units of each oracle's score: nats or right words, of a token or of a sentence, and points of BLEU. Those of a
-# token's correctness are above 1 / (N - 1), but for the first, because below it they all name the same exits.
+LAYER_DROPS = (0.2, 0.5)
+# Penalties are in the units of each oracle's score: nats of a token, nats or right words of a sentence, points of BLEU.
 PENALTIES = {
-    "tok-c": (0.1, 0.3, 0.6),
     "tok-ll": (0.01, 0.05, 0.1),
     "seq-c": (0.02, 0.1, 0.3),
     "seq-ll": (0.1, 0.5, 1.5),
     "seq-bleu": (0.5, 2.0, 8.0),
 }
 ORACLES = {"c": "correctness", "ll": "likelihood", "bleu": "bleu"}
+# Of 1 / (N - 1). A token is right or wrong, so all penalties below that name the same exits; above it the deepest are out of reach.
+CORRECTNESS_PENALTIES = (0.5, 1.5, 3.0)
 FIGURE4_PENALTIES = (0.01, 0.05, 0.1, 0.2)
 FIGURE4_WIDTHS = (0.0, 1.0, 4.0, 16.0)
 DISTILLED_DEPTHS = (1, 2, 3)
@@ -58,6 +59,11 @@ def seeded(name: str, seed: int) -> str:
 def aligned() -> Variant:
     """The model that all second stages start from (Eq. 4)."""
     return Variant(ALIGNED, "aligned", policies=(EACH_EXIT,), tuned="confidence")
+
+
+def continued() -> Variant:
+    """The control of all second stages: the aligned model with as many updates more, and no halting module."""
+    return Variant("aligned-continued", "continued", origin=ALIGNED, policies=(EACH_EXIT,))
 
 
 def baselines(config: Config) -> list[Variant]:
@@ -108,9 +114,16 @@ def halting(level: str, oracle: str, module: str, penalty: float, width: float =
     )
 
 
-def token_level(oracle: str, module: str) -> list[Variant]:
+def token_level(oracle: str, module: str, config: Config) -> list[Variant]:
     """Tok-C or Tok-LL with one of the two modules, for several lambda."""
-    return [halting("tok", oracle, module, penalty) for penalty in PENALTIES[f"tok-{oracle}"]]
+    return [halting("tok", oracle, module, penalty) for penalty in token_penalties(oracle, config.model.blocks)]
+
+
+def token_penalties(oracle: str, blocks: int) -> tuple[float, ...]:
+    """Lambda of a token-level oracle for a decoder of so many blocks."""
+    if oracle == "ll":
+        return PENALTIES["tok-ll"]
+    return tuple(round(share / max(1, blocks - 1), 3) for share in CORRECTNESS_PENALTIES)
 
 
 def sequence_level(oracle: str) -> list[Variant]:
@@ -119,37 +132,38 @@ def sequence_level(oracle: str) -> list[Variant]:
 
 
 def table1(config: Config) -> list[Variant]:
-    """Aligned against mixed training, and the baselines."""
+    """Aligned against mixed training, and the baselines. Table 1."""
     return [aligned(), *baselines(config), *mixed(config)]
 
 
 def table2(config: Config) -> list[Variant]:
-    """Weights of the exits' losses."""
+    """Weights of the exits' losses. Table 2."""
     return [aligned(), *baselines(config), *weightings()]
 
 
 def table3(config: Config) -> list[Variant]:
-    """Gradient scaling."""
+    """Gradient scaling. Table 3."""
     return [aligned(), *baselines(config), *gradient_ratios()]
 
 
 def figure3(config: Config) -> list[Variant]:
-    """All mechanisms at several lambda."""
-    tokens = [variant for oracle in ("c", "ll") for module in ("geometric", "multinomial") for variant in token_level(oracle, module)]
-    return [aligned(), *baselines(config), *tokens, *sequence_level("ll"), *sequence_level("c")]
+    """All mechanisms at several lambda. Figure 3."""
+    pairs = [(oracle, module) for oracle in ("c", "ll") for module in ("geometric", "multinomial")]
+    tokens = [variant for oracle, module in pairs for variant in token_level(oracle, module, config)]
+    return [aligned(), continued(), *baselines(config), *tokens, *sequence_level("ll"), *sequence_level("c")]
 
 
 def figure4(config: Config) -> list[Variant]:
-    """Lambda and sigma of Tok-LL, geometric-like."""
+    """Lambda and sigma of Tok-LL, geometric-like. Figure 4."""
     by_penalty = [(penalty, width) for width in FIGURE4_WIDTHS[:2] for penalty in FIGURE4_PENALTIES]
     by_width = [(penalty, width) for penalty in FIGURE4_PENALTIES[:2] for width in FIGURE4_WIDTHS]
     return [aligned(), *(halting("tok", "ll", "geometric", *pair) for pair in dict.fromkeys(by_penalty + by_width))]
 
 
 def figure5(config: Config) -> list[Variant]:
-    """The best mechanisms against average exit and FLOPs."""
-    tokens = [variant for oracle in ("c", "ll") for variant in token_level(oracle, "geometric")]
-    return [aligned(), *baselines(config), *tokens, *sequence_level("ll")]
+    """The best mechanisms against average exit and FLOPs. Figure 5."""
+    tokens = [variant for oracle in ("c", "ll") for variant in token_level(oracle, "geometric", config)]
+    return [aligned(), continued(), *baselines(config), *tokens, *sequence_level("ll")]
 
 
 def figures6to9(config: Config) -> list[Variant]:
@@ -169,7 +183,7 @@ def cost(config: Config) -> list[Variant]:
 
 def seq_bleu(config: Config) -> list[Variant]:
     """The BLEU oracle, and the two of the paper for sequences."""
-    return [aligned(), *sequence_level("bleu"), *sequence_level("ll"), *sequence_level("c")]
+    return [aligned(), continued(), *sequence_level("bleu"), *sequence_level("ll"), *sequence_level("c")]
 
 
 def rivals(config: Config) -> list[Variant]:
@@ -180,17 +194,28 @@ def rivals(config: Config) -> list[Variant]:
         for depth in depths
     ]
     shared = () if config.model.classifiers != "untied" else ('model.classifiers="shared"',)
-    dropped = Variant("rival-layerdrop", "rival", ('training.mode="layerdrop"', *shared), policies=(EACH_EXIT,))
-    return [aligned(), *(baseline(depth) for depth in sorted({*depths, config.model.blocks})), shallow(config), *distilled, dropped]
+    dropped = [
+        Variant(
+            f"rival-layerdrop-{drop}", "rival", ('training.mode="layerdrop"', f"training.layer_drop={drop}", *shared), policies=(EACH_EXIT,)
+        )
+        for drop in LAYER_DROPS
+    ]
+    deepest = sorted({*depths, config.model.blocks})
+    return [aligned(), continued(), *map(baseline, deepest), shallow(config), *distilled, *dropped]
 
 
 def shallow(config: Config) -> Variant:
     """All but one of the decoder's blocks moved to the encoder, as many as have the same number of parameters."""
-    wide, narrow = config.model.encoder, config.model.decoder
-    decoder_block = 6 * narrow.dim**2 + 2 * narrow.dim * wide.dim + 2 * narrow.dim * narrow.ffn_dim
-    encoder_block = 4 * wide.dim**2 + 2 * wide.dim * wide.ffn_dim
-    blocks = wide.blocks + round((config.model.blocks - 1) * decoder_block / encoder_block)
+    encoder_block, decoder_block = block_parameters(config)
+    blocks = config.model.encoder.blocks + round((config.model.blocks - 1) * decoder_block / encoder_block)
     return Variant("rival-shallow", "rival", (f"model.encoder.blocks={blocks}", *one_classifier(1)), policies=("fixed:1",))
+
+
+def block_parameters(config: Config) -> tuple[int, int]:
+    """The weights of an encoder block and of a decoder block, biases and norms aside."""
+    encoder, decoder = config.model.encoder, config.model.decoder
+    attending = 6 * decoder.dim**2 + 2 * decoder.dim * encoder.dim  # keys and values of the source are made from the encoder's width
+    return 4 * encoder.dim**2 + 2 * encoder.dim * encoder.ffn_dim, attending + 2 * decoder.dim * decoder.ffn_dim
 
 
 EXPERIMENTS: dict[str, Callable[[Config], list[Variant]]] = {

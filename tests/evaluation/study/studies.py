@@ -1,7 +1,6 @@
 """Studies made by hand: places with records and statistics as if runs had been measured."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,15 @@ def translated(wrong: int, exits: Sequence[int] = (1,)) -> list[Translation]:
 
 def measured(places: Places, run: str, role: str, rows: Sequence[tuple[str, str, str, int, Sequence[int]]], *, blocks: int = 4) -> None:
     """Leaves the record and the statistics of a run; a row is split, kind, policy, how often a sentence is wrong, and exits."""
-    variant, _, seed = run.partition(".") if role != "halting" and "." in run and run[-1].isdigit() and run[-2] == "." else (run, "", "")
-    record: dict[str, Any] = {"run": run, "variant": variant, "seed": int(seed or 1), "role": role, "blocks": blocks, "measurements": []}
+    seed = 2 if run.endswith(".2") and role != "halting" else 1
+    record: dict[str, Any] = {
+        "run": run,
+        "variant": run.removesuffix(".2"),
+        "seed": seed,
+        "role": role,
+        "blocks": blocks,
+        "measurements": [],
+    }
     statistics = {}
     for split, kind, policy, wrong, exits in rows:
         counted = translation_statistics(translated(wrong, exits), REFERENCES)
@@ -42,7 +48,3 @@ def measured(places: Places, run: str, role: str, rows: Sequence[tuple[str, str,
     places.statistics.mkdir(parents=True, exist_ok=True)
     save_tensors(places.statistics / f"{run}.safetensors", statistics)
     write_record(places.record(run), record)
-
-
-def study_places(folder: Path) -> Places:
-    return Places(folder)

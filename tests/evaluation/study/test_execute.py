@@ -9,15 +9,14 @@ import pytest
 from evaluation.study.studies import small_study
 
 from anydepth.errors import Interrupted
-from anydepth.evaluation.study.execute import Execution, Going, describe_minutes, last_line
-from anydepth.evaluation.study.plan import Places, Step
+from anydepth.evaluation.study.execute import Execution, Going, describe_minutes, last_line, why_it_failed
+from anydepth.evaluation.study.plan import Places, Step, needed_steps
 
-LEAVE_MARKER = """
+LEAVE_RESULT = """
 import pathlib, sys
-marker, result = map(pathlib.Path, sys.argv[1:])
+result = pathlib.Path(sys.argv[1])
 result.parent.mkdir(parents=True, exist_ok=True)
 result.write_text("something")
-marker.write_text('{"minutes": 1.5}')
 """
 FAIL = "import sys; print('error: no such luck'); sys.exit(1)"
 
@@ -29,11 +28,16 @@ class Rehearsal(Execution):
 
     def start(self, step: Step) -> Going:
         self.order = [*getattr(self, "order", []), step.name]
-        program = FAIL if step.name in self.failing else LEAVE_MARKER
-        with self.places.log(step).open("ab") as log:
-            paths = [str(self.places.marker(step)), str(self.places.result(step))]
-            process = subprocess.Popen([sys.executable, "-c", program, *paths], stdout=log, stderr=log)
-        return Going(step, process, 0.0)
+        program = FAIL if step.name in self.failing else LEAVE_RESULT
+        with self.places.log(step).open("wb") as log:
+            process = subprocess.Popen([sys.executable, "-c", program, str(self.places.result(step))], stdout=log, stderr=log)
+        return Going(step, process)
+
+    def has_ended(self, going: Going) -> bool:
+        if going.process.poll() == 0:
+            real = next(step for step in self.steps if step.name == going.step.name)
+            self.places.mark(going.step, needed_steps(real, self.steps), 1.5)
+        return super().has_ended(going)
 
 
 STEPS = [
@@ -116,7 +120,45 @@ def test_a_record_that_was_removed_is_made_again(tmp_path: Path) -> None:
     assert again.order == ["measure a", "compare"]
 
 
-@pytest.mark.parametrize(("text", "minutes"), [('{"minutes": 2.5}', 2.5), ('{"minutes": ', None), ("[]", None)])
+def test_what_needs_a_step_that_is_done_again_is_done_again_too(tmp_path: Path) -> None:
+    rehearsal(tmp_path)[0].go()
+    places = Places(tmp_path)
+    places.mark(STEPS[0], [], 2.0)  # "train a", by hand, with other results
+    again, _ = rehearsal(tmp_path)
+    assert again.go() == []
+    assert again.order == ["measure a", "train b", "measure b", "compare"]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_step_that_watches_the_clock_runs_by_itself_after_the_others(tmp_path: Path, jobs: int) -> None:
+    execution, _ = rehearsal(tmp_path, jobs=jobs)
+    execution.steps = [Step("time updates", "cost", is_alone=True), *STEPS]
+    beside: list[int] = []
+
+    def start(step: Step) -> Going:
+        going = Rehearsal.start(execution, step)
+        if step.is_alone:
+            beside.append(len(execution.order))
+        return going
+
+    execution.start = start  # type: ignore[method-assign]
+    assert execution.go() == []
+    assert execution.order.index("time updates") == len(STEPS) - 1
+    assert beside == [len(STEPS)]
+
+
+def test_a_step_that_a_signal_ended_is_not_blamed_on_its_log(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("update 1,150  nll 2.5\n", encoding="utf-8")
+    assert why_it_failed(-9, tmp_path / "log") == "it was ended by signal 9"
+    assert why_it_failed(1, tmp_path / "log") == "update 1,150  nll 2.5"
+    (tmp_path / "empty").write_text("", encoding="utf-8")
+    assert why_it_failed(3, tmp_path / "empty") == "it ended with exit code 3"
+
+
+WHOLE = '{"minutes": 2.5, "stamp": "1", "seen": {}}'
+
+
+@pytest.mark.parametrize(("text", "minutes"), [(WHOLE, 2.5), ('{"minutes": ', None), ('{"minutes": 2.5}', None), ("[]", None)])
 def test_a_marker_counts_only_when_it_is_whole(tmp_path: Path, text: str, minutes: float | None) -> None:
     places, step = Places(tmp_path), Step("time updates", "cost")
     for path, content in ((places.result(step), "{}"), (places.marker(step), text)):

@@ -46,9 +46,7 @@ def test_a_distilled_run_waits_for_the_text_of_the_deepest_baseline_of_its_seed(
 def test_the_bleu_oracle_s_scores_are_made_once_for_all_lambda() -> None:
     steps = make_plan(a_study("seq-bleu"), Places(Path("study")))
     assert [step.name for step in steps if step.kind == "score"] == ["score aligned"]
-    assert [step.name for step in steps if "score aligned" in step.needs] == [
-        f"train seq-bleu-l{penalty}" for penalty in ("0.5", "2", "8")
-    ]
+    assert [step.name for step in steps if "score aligned" in step.needs] == [f"train seq-bleu-l{penalty}" for penalty in ("0.5", "2", "8")]
 
 
 def test_comparing_is_the_last_step_and_needs_every_measurement() -> None:

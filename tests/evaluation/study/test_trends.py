@@ -8,7 +8,7 @@ import pytest
 from evaluation.study.studies import measured, small_study
 
 from anydepth.evaluation.study.plan import Places, Study
-from anydepth.evaluation.study.trends import TRENDS, compare
+from anydepth.evaluation.study.trends import TRENDS, compare, verdict_of
 from anydepth.evaluation.study.variants import EXPERIMENTS
 
 GOOD, MIDDLING, BAD = 1000, 6, 2  # every so many-th sentence is wrong
@@ -41,11 +41,30 @@ def test_aligned_against_mixed_is_decided_by_the_interval(tmp_path: Path, aligne
 
 
 @pytest.mark.parametrize(("half", "full", "verdict"), [(GOOD, BAD, "agree"), (BAD, BAD, "agree"), (BAD, GOOD, "disagree")])
-def test_half_depth_matches_unless_it_is_clearly_below(tmp_path: Path, half: int, full: int, verdict: str) -> None:
+def test_half_depth_matches_if_it_is_not_below(tmp_path: Path, half: int, full: int, verdict: str) -> None:
     places = Places(tmp_path)
     measured(places, "aligned", "aligned", every_exit(half))
     measured(places, "baseline-4", "baseline", [("test", "full", "fixed:4", full, [4])])
     assert verdicts(small_study("table1"), places)["half-depth-matches-baseline"]["verdict"] == verdict
+
+
+def test_a_match_within_a_wide_interval_is_no_agreement() -> None:
+    assert [verdict_of(low, high, is_match=True) for low, high in ((-0.4, -0.1), (-3.2, 0.1), (-3.2, -0.6), (0.1, 2.0))] == [
+        "agree", "within noise", "disagree", "agree",
+    ]  # fmt: skip
+    assert [verdict_of(low, high, is_match=False) for low, high in ((-0.4, -0.1), (-3.2, 0.1), (0.1, 2.0))] == [
+        "disagree", "within noise", "agree",
+    ]  # fmt: skip
+
+
+def test_a_deepest_baseline_that_failed_to_train_is_no_rival_to_match(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    measured(places, "aligned", "aligned", every_exit(MIDDLING))
+    measured(places, "baseline-4", "baseline", [("test", "full", "fixed:4", 1, [4])])
+    measured(places, "baseline-2", "baseline", [("test", "full", "fixed:2", GOOD, [2])], blocks=2)
+    found = verdicts(small_study("table1"), places)["half-depth-matches-baseline"]
+    assert found["verdict"] == "disagree"
+    assert "below that of 2, so the better one is taken" in found["remark"]
 
 
 def test_what_was_not_measured_is_missing_and_says_which_runs_it_needs(tmp_path: Path) -> None:
@@ -62,22 +81,23 @@ def test_only_the_trends_of_the_experiments_at_hand_are_examined(tmp_path: Path)
 def test_geometric_against_multinomial_is_read_off_the_curve_at_the_same_average_exit(tmp_path: Path) -> None:
     places = Places(tmp_path)
     rows = [("test", "tuned", f"geometric:{n}", GOOD, [n]) for n in (1, 3)]
-    measured(places, "tok-c-geometric-l0.1", "halting", rows)
-    measured(places, "tok-c-multinomial-l0.1", "halting", [("test", "default", "multinomial", BAD, [2])])
+    measured(places, "tok-c-geometric-l0.167", "halting", rows)
+    measured(places, "tok-c-multinomial-l0.167", "halting", [("test", "default", "multinomial", BAD, [2])])
+    measured(places, "tok-c-multinomial-l0.5", "halting", [("test", "default", "multinomial", BAD, [1, 2])])
     found = verdicts(small_study("figure3"), places)["geometric-beats-multinomial"]
     assert found["verdict"] == "agree"
-    assert found["ours"] == "AE 1.00 to 3.00 against 2.00 to 2.00, test"
-    assert found["remark"] == ""
+    assert found["ours"] == "AE 1.00 to 3.00 against 1.50 to 2.00, test"
+    assert found["remark"] == "Compared at 2 points from AE 1.50 to 2.00."
 
 
-def test_curves_that_share_no_average_exit_are_compared_through_the_aligned_model(tmp_path: Path) -> None:
+def test_curves_that_share_no_average_exit_are_compared_through_the_control(tmp_path: Path) -> None:
     places = Places(tmp_path)
-    measured(places, "aligned", "aligned", every_exit(MIDDLING))
+    measured(places, "aligned-continued", "continued", every_exit(MIDDLING))
     measured(places, "seq-ll-l0.1", "halting", [("test", "default", "sequence", GOOD, [3])])
     measured(places, "seq-c-l0.1", "halting", [("test", "default", "sequence", BAD, [1])])
     found = verdicts(small_study("figure3"), places)["sequence-ll-beats-c"]
     assert found["verdict"] == "agree"
-    assert "share no average exit" in found["remark"]
+    assert "share next to no average exit" in found["remark"]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +123,8 @@ def test_a_trend_is_the_mean_over_seeds_and_tells_each(tmp_path: Path) -> None:
     both = verdicts(small_study("table1", seeds=2), places)["aligned-beats-mixed-uniform"]
     assert both["difference"] < one["difference"]
     assert f"By seed: {one['difference']:+.2f}, " in both["remark"]
+    assert both["high"] >= one["difference"]
+    assert "over 2 seeds" in both["basis"]
 
 
 def test_tables_are_compared_exit_by_exit_on_average_and_on_both_sets(tmp_path: Path) -> None:
