@@ -1,5 +1,7 @@
 """Figures 6 to 9: which tokens a model thinks about, where in a sentence, and how sure it is then."""
 
+from collections.abc import Sequence
+
 from anydepth.evaluation.plots.positions import mean_exit
 from anydepth.evaluation.report.bars import piece_words, positions_svg, tokens_svg
 from anydepth.evaluation.report.document import Block, Cell, Code, Facts, Gallery, Picture, Quoted, Row, Section, Table, Text
@@ -10,6 +12,7 @@ from anydepth.evaluation.report.records import PositionModel, Sample, ScoreModel
 from anydepth.text.tokenizer import WORD_START
 
 MOST_MODELS = 3  # as in the paper
+PAPERS_PANELS = "The paper shows three models instead."
 
 
 def behaviour_sections(study: Study) -> list[Section]:
@@ -19,6 +22,20 @@ def behaviour_sections(study: Study) -> list[Section]:
 
 def _runs_named(study: Study, names: list[str]) -> tuple[Block, ...]:
     return recipe(study, (study.runs[name] for name in names if name in study.runs))
+
+
+def _operating_points(models: Sequence[PositionModel] | Sequence[ScoreModel]) -> Text:
+    """What the panels are: depths of one run, or of several where the records say so."""
+    runs = tuple(dict.fromkeys(model.run for model in models))
+    if len(runs) > 1:
+        return Text(("Each panel is a run with a policy: ", ", ".join(runs), ". ", PAPERS_PANELS))
+    what = "The panel is an operating point (depth)" if len(models) == 1 else f"The {len(models)} panels are operating points (depths)"
+    return Text((f"{what} of one run, ", Code(runs[0]), ". ", PAPERS_PANELS))
+
+
+def _panel_title(model: PositionModel | ScoreModel, models: Sequence[PositionModel] | Sequence[ScoreModel]) -> str:
+    title = f"AE {model.average_exit:.2f}"
+    return title if len({each.run for each in models}) == 1 else f"{title} ({model.run})"
 
 
 def _tokens_section(study: Study) -> Section:
@@ -59,16 +76,17 @@ def _positions_section(study: Study) -> Section:
     models = study.positions.models[:MOST_MODELS]
     blocks: list[Block] = [
         Text(("The first and the last tenth of each translation's tokens. In the paper models go deeper at the start.",)),
-        Gallery(tuple(_position_picture(model, place) for place, model in enumerate(models, start=1))),
+        _operating_points(models),
+        Gallery(tuple(_position_picture(model, _panel_title(model, models), place) for place, model in enumerate(models, start=1))),
         Text(("The paper's three models (WMT'14 English to French) have average exits 2.53, 3.79 and 4.68.",), "note"),
         *_runs_named(study, [model.run for model in models]),
     ]
     return Section("figure-8", title, tuple(blocks))
 
 
-def _position_picture(model: PositionModel, place: int) -> Picture:
-    title = f"Model {place}: {model.run}, AE {model.average_exit:.2f}"
-    alt = f"{title}, policy {model.policy}. Mean exit {mean_exit(model.start):.2f} at the start and {mean_exit(model.end):.2f} at the end."
+def _position_picture(model: PositionModel, title: str, place: int) -> Picture:
+    about = f"{title}, run {model.run}, policy {model.policy}."
+    alt = f"{about} Mean exit {mean_exit(model.start):.2f} at the start and {mean_exit(model.end):.2f} at the end."
     shares = zip(model.start, model.end, strict=True)
     rows = tuple(Row((str(n),), (Cell(f"{start:.1f}"), Cell(f"{end:.1f}"))) for n, (start, end) in enumerate(shares, start=1))
     values = Table(f"{title}: percent of tokens", ("exit", "start (rpos < 0.1)", "end (rpos > 0.9)"), rows, texts=1)
@@ -83,16 +101,17 @@ def _scores_section(study: Study) -> Section:
     models = study.scores.models[:MOST_MODELS]
     blocks: list[Block] = [
         Text(("Percent of all tokens by exit and probability; colours on a logarithmic scale, a white cell has no token.",)),
-        Gallery(tuple(_score_picture(model, place) for place, model in enumerate(models, start=1))),
+        _operating_points(models),
+        Gallery(tuple(_score_picture(model, _panel_title(model, models), place) for place, model in enumerate(models, start=1))),
         Text(("In the paper low exits (n ≤ 2) go with probabilities of 0.8 to 1 and high ones (n ≥ 4) with 0 to 0.5.",), "note"),
         *_runs_named(study, [model.run for model in models]),
     ]
     return Section("figure-9", title, tuple(blocks))
 
 
-def _score_picture(model: ScoreModel, place: int) -> Picture:
-    title = f"Model {place}: {model.run}, AE {model.average_exit:.2f}"
-    alt = f"{title}, policy {model.policy}. Joint histogram of exits and probabilities of {sum(map(sum, model.counts)):,} tokens."
+def _score_picture(model: ScoreModel, title: str, place: int) -> Picture:
+    about = f"{title}, run {model.run}, policy {model.policy}."
+    alt = f"{about} Joint histogram of exits and probabilities of {sum(map(sum, model.counts)):,} tokens."
     columns = ("exit", *(f"{place / model.bins:g} to {(place + 1) / model.bins:g}" for place in range(model.bins)))
     rows = tuple(Row((str(n),), tuple(Cell(f"{count:,}") for count in counts)) for n, counts in enumerate(model.counts, start=1))
     values = Table(f"{title}: tokens by exit and probability", columns, rows, texts=1)

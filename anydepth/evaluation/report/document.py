@@ -43,13 +43,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a table: its text, its spread such as "±0.45", its mark, and what hovering tells."""
+    """One figure of a table: its text, its spread such as "±0.45", its mark, what hovering tells, and whether it is its column's best."""
 
     text: str | Code | Quoted
     spread: str = ""
     mark: Mark | None = None
     tip: str = ""
     kind: Kind = "plain"
+    is_best: bool = False
 
 
 @dataclass(frozen=True)

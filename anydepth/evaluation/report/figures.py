@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from anydepth.evaluation.plots.style import FAMILY_STYLES
 from anydepth.evaluation.report.document import Block, Cell, Code, Gallery, Picture, Row, Section, Table, Text
-from anydepth.evaluation.report.published import ALIGNED, BASELINE, FIGURE_3_POINTS, FIGURE_5_POINTS, SIGMA, StatedPoint
+from anydepth.evaluation.report.published import ALIGNED, BASELINE, CONTINUED, FIGURE_3_POINTS, FIGURE_5_POINTS, SIGMA, StatedPoint
 from anydepth.evaluation.report.reading import Study, measured
 from anydepth.evaluation.report.recipe import missing, missing_runs, recipe
 from anydepth.evaluation.report.records import Run
@@ -15,6 +15,7 @@ from anydepth.evaluation.report.spots import (
     ALIGNED_STYLE,
     BASELINE_STYLE,
     CONFIDENCE_STYLE,
+    CONTINUED_STYLE,
     SEQ_C,
     SEQ_LL,
     TOK_C_GEOMETRIC,
@@ -38,6 +39,9 @@ from anydepth.evaluation.report.spots import (
 AE_LABEL = "average exit (AE, blocks a token)"
 FLOPS_LABEL = "decoder MFLOPs a token"
 BLEU_LABEL = "BLEU (test)"
+BY_DEPTH_AND_ARITHMETIC = (
+    "The same points by depth and by arithmetic. Confidence pays for an output classifier after each block that it tries."
+)
 OTHER_SCALE = "The paper's points are of another data set and another scale, so they stand in this table and not on our axes."
 ODD_POINT = "For the baseline with N = 2 the paper's text has about 34.35 and its table 2 has 34.6."
 WHISKERS = f"Whiskers are intervals; a series of more than {MOST_WHISKERS} points tells them on hovering and in its values."
@@ -52,13 +56,17 @@ CYCLE = tuple(
 
 @dataclass(frozen=True)
 class Strand:
-    """A series before it is laid on axes: the spots, and which runs are needed where there are none."""
+    """A series before it is laid on axes: the spots, and which runs are needed where there are none.
+
+    `variant` is the one whose fixed exits the spots are, where they are that.
+    """
 
     name: str
     spots: tuple[Spot, ...]
     style: SeriesStyle
     needs: str
     is_line: bool = False
+    variant: str = ""
 
 
 def baseline_strand(study: Study) -> Strand:
@@ -69,7 +77,27 @@ def baseline_strand(study: Study) -> Strand:
 
 def aligned_strand(study: Study) -> Strand:
     """The aligned model at its fixed exits on test."""
-    return Strand("Aligned", tuple(fixed_spots(study, ALIGNED, "Aligned", "test")), ALIGNED_STYLE, f"{ALIGNED} (fixed exits)", is_line=True)
+    return fixed_strand(study, ALIGNED, "Aligned", ALIGNED_STYLE)
+
+
+def continued_strand(study: Study) -> Strand:
+    """The control: the aligned model with the halting runs' further updates, and without halting."""
+    return fixed_strand(study, CONTINUED, "Aligned, continued", CONTINUED_STYLE)
+
+
+def fixed_strand(study: Study, variant: str, name: str, style: SeriesStyle) -> Strand:
+    """A model at its fixed exits on test."""
+    return Strand(name, tuple(fixed_spots(study, variant, name, "test")), style, f"{variant} (fixed exits)", is_line=True, variant=variant)
+
+
+def control_line(study: Study) -> str:
+    """What the line of the control is for."""
+    updates = study.plan.exit_updates
+    more = "updates beyond those of" if updates is None else f"{updates:,} {'update' if updates == 1 else 'updates'} more than"
+    return (
+        f"Halting runs had {more} the aligned and baseline runs; Aligned, continued shows what those updates alone give "
+        "(the paper has no such control)."
+    )
 
 
 def confidence_strand(study: Study) -> Strand:
@@ -86,7 +114,7 @@ def strand(study: Study, mechanism: Mechanism) -> Strand:
 
 def figure_3_section(study: Study) -> Section:
     """BLEU against the average exit, for tokens, for sequences, and for confidence."""
-    first = [baseline_strand(study), aligned_strand(study)]
+    first = [baseline_strand(study), aligned_strand(study), continued_strand(study)]
     tokens = [strand(study, each) for each in (TOK_C_GEOMETRIC, TOK_LL_GEOMETRIC, TOK_C_MULTINOMIAL, TOK_LL_MULTINOMIAL)]
     sequences = [strand(study, each) for each in (SEQ_LL, SEQ_C)]
     panels = (
@@ -97,7 +125,7 @@ def figure_3_section(study: Study) -> Section:
     pictures = [picture for name, title, strands in panels for picture in tradeoff_picture(study, name, title, strands, by_exit)]
     strands = [*first, *tokens, *sequences, confidence_strand(study)]
     blocks: list[Block] = [
-        Text((f"What accuracy an average depth buys on the test set. Up and to the left is better. {WHISKERS}",)),
+        Text((f"What accuracy an average depth buys on the test set. Up and to the left is better. {control_line(study)} {WHISKERS}",)),
         *([Gallery(tuple(pictures))] if pictures else []),
         *missing_strands(study, strands),
         stated_table("IWSLT'14 German to English", FIGURE_3_POINTS),
@@ -112,6 +140,7 @@ def figure_5_section(study: Study) -> Section:
     strands = [
         baseline_strand(study),
         aligned_strand(study),
+        continued_strand(study),
         *(strand(study, each) for each in (SEQ_LL, TOK_C_GEOMETRIC, TOK_LL_GEOMETRIC)),
         confidence_strand(study),
     ]
@@ -120,7 +149,7 @@ def figure_5_section(study: Study) -> Section:
         *tradeoff_picture(study, "figure-5b", "Figure 5b: BLEU against FLOPs", strands, by_flops),
     ]
     blocks: list[Block] = [
-        Text(("The same points by depth and by arithmetic. Confidence pays for an output classifier after each block that it tries.",)),
+        Text((f"{BY_DEPTH_AND_ARITHMETIC} {control_line(study)}",)),
         *([Gallery(tuple(pictures))] if pictures else []),
         *missing_strands(study, strands),
         stated_table("WMT'14 English to French", FIGURE_5_POINTS),
@@ -140,12 +169,7 @@ def by_flops(spot: Spot) -> float | None:
     return spot.mflops
 
 
-def by_speed(spot: Spot) -> float | None:
-    """The tokens a second of a spot."""
-    return spot.tokens_per_second
-
-
-X_LABELS: dict[Callable[[Spot], float | None], str] = {by_exit: AE_LABEL, by_flops: FLOPS_LABEL, by_speed: "tokens a second (test)"}
+X_LABELS: dict[Callable[[Spot], float | None], str] = {by_exit: AE_LABEL, by_flops: FLOPS_LABEL}
 
 
 def tradeoff_picture(study: Study, name: str, title: str, strands: Sequence[Strand], x: Callable[[Spot], float | None]) -> list[Picture]:
@@ -166,9 +190,9 @@ def missing_strands(study: Study, strands: Sequence[Strand], *, baselines: Seque
     told = {spot.runs[0].variant for each in strands for spot in each.spots}
     if any(each.name == "Baseline" and each.spots for each in strands):
         names += [f"{BASELINE}-{n}" for n in baselines or range(1, study.blocks + 1) if f"{BASELINE}-{n}" not in told]
-    aligned = next((each for each in strands if each.name == "Aligned" and each.spots), None)
-    if aligned is not None and len(aligned.spots) < study.blocks:
-        names.append(f"{ALIGNED} ({study.blocks - len(aligned.spots)} of its fixed exits)")
+    for each in strands:
+        if each.variant and 0 < len(each.spots) < study.blocks:
+            names.append(f"{each.variant} ({study.blocks - len(each.spots)} of its fixed exits)")
     return missing_runs(study, names, " on test")
 
 

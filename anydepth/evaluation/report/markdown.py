@@ -112,7 +112,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    words = _words(cell.text)
+    words = f"**{_words(cell.text)}**" if cell.is_best else _words(cell.text)
     spread = _plain(cell.spread if cell.spread.startswith("±") or not cell.spread else f"({cell.spread})")
     symbol = cell.mark.symbol if cell.mark else ""
     parts = (symbol, words, spread) if cell.mark and cell.mark.leads else (words, spread, symbol)

@@ -110,15 +110,34 @@ def _picture(picture: Picture) -> str:
 
 
 def _table(table: Table) -> str:
-    texts = len(table.columns) if table.texts is None else table.texts
+    if table.texts is None:
+        return _words_table(table)
+    texts = table.texts
     head = "".join(
         f'<th scope="col"{_class("n" if place >= texts else "")}>{escape(name)}</th>' for place, name in enumerate(table.columns)
     )
     body = "\n".join(_row(row, _span(table.rows, place), texts) for place, row in enumerate(table.rows))
-    kind = _class("words" if table.texts is None else "")
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption)}"><table{kind}>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption)}"><table>'
         f"<caption><span>{escape(table.caption)}</span></caption><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _words_table(table: Table) -> str:
+    """A table of sentences, whose rows become cards on a narrow page; roles keep it a table for those who hear it."""
+    head = "".join(f'<th scope="col" role="columnheader">{escape(name)}</th>' for name in table.columns)
+    rows = []
+    for row in table.rows:
+        cells = "".join(
+            f'<td role="cell" data-column="{escape(name)}"{_class(_told_kind(cell))}>{_cell_words(cell)}</td>'
+            for name, cell in zip(table.columns[1:], row.cells, strict=True)
+        )
+        rows.append(f'<tr role="row"><th scope="row" role="rowheader">{escape(row.heads[0])}</th>{cells}</tr>')
+    body = "\n".join(rows)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption)}"><table class="words" role="table">'
+        f'<caption><span>{escape(table.caption)}</span></caption><thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
+        f'<tbody role="rowgroup">\n{body}\n</tbody></table></div>'
     )
 
 
@@ -140,11 +159,20 @@ def _row(row: Row, span: int, texts: int) -> str:
 
 
 def _cell(cell: Cell, *, is_figure: bool) -> str:
-    kind = " ".join(name for name in ("n" if is_figure else "", cell.kind if cell.kind in ("missing", "paper") else "") if name)
+    kind = " ".join(name for name in ("n" if is_figure else "", _told_kind(cell)) if name)
+    return f"<td{_class(kind)}>{_cell_words(cell)}</td>"
+
+
+def _told_kind(cell: Cell) -> str:
+    return cell.kind if cell.kind in ("missing", "paper") else ""
+
+
+def _cell_words(cell: Cell) -> str:
     tip = f' title="{escape(cell.tip)}"' if cell.tip else ""
-    words = f"<span{tip}>{_words(cell.text)}</span>" if tip else _words(cell.text)
+    words = f"<b>{_words(cell.text)}</b>" if cell.is_best else _words(cell.text)
+    words = f"<span{tip}>{words}</span>" if tip else words
     spread = f'<span class="spread">{escape(cell.spread)}</span>' if cell.spread else ""
     if cell.mark is None:
-        return f"<td{_class(kind)}>{words}{spread}</td>"
+        return f"{words}{spread}"
     mark = f'<span class="mark {cell.mark.kind}" title="{escape(cell.mark.tip)}">{cell.mark.symbol}</span>'
-    return f"<td{_class(kind)}>{mark}{words}{spread}</td>" if cell.mark.leads else f"<td{_class(kind)}>{words}{mark}{spread}</td>"
+    return f"{mark}{words}{spread}" if cell.mark.leads else f"{words}{mark}{spread}"

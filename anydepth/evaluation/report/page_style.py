@@ -26,7 +26,7 @@ dt { color: var(--pale); } dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; margin: .8rem 0; max-width: 100%; }
 table { border-collapse: collapse; font-size: .88rem; line-height: 1.35; }
 caption { text-align: left; font-weight: 600; padding: 0 0 .4rem; }
-caption span { position: sticky; left: 0; display: inline-block; max-width: min(46rem, calc(100vw - 3rem)); }
+caption span { position: sticky; left: 0; display: inline-block; max-width: min(46rem, calc(100vw - 3rem)); overflow-wrap: anywhere; }
 th, td { padding: .25rem .6rem; vertical-align: top; text-align: left; }
 thead th { border-bottom: 1.5px solid var(--ink); white-space: nowrap; font-weight: 600; }
 tbody th { font-weight: 500; }
@@ -34,7 +34,8 @@ tbody tr { border-top: 1px solid var(--rule); }
 tbody tr.paper { border-top: 0; } tr.paper, td.paper { color: var(--pale); }
 .n { text-align: right; white-space: nowrap; }
 tbody th { min-width: 4rem; } tbody th:first-child { min-width: 7rem; }
-td { max-width: 22rem; } .words td { min-width: 8.5rem; } .words tbody th:first-child { min-width: 11rem; }
+td { max-width: 22rem; } .words td { min-width: 8.5rem; } .words td:last-child { min-width: 15rem; }
+.words tbody th:first-child { min-width: 11rem; }
 td code.short { white-space: nowrap; }
 .spread { display: block; color: var(--pale); font-size: .88em; font-weight: 400; }
 .mark { font-weight: 700; margin: 0 .3em 0 0; } .n .mark { margin: 0 0 0 .3em; }
@@ -54,13 +55,22 @@ svg:focus-visible, .scroll:focus-visible { outline: 2px solid var(--link); outli
   font-size: .82rem; line-height: 1.4; white-space: pre-line; overflow-wrap: anywhere; border: 1px solid #777;
   border-radius: 4px; pointer-events: none; }
 [data-tip] { cursor: help; }
+/* Sentences do not fit beside each other on a telephone: a row of them is a card there. */
+@media screen and (max-width: 46rem) { .words, .words tbody, .words tr, .words tbody th, .words td { display: block; }
+  .words thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  .words caption { display: block; } .words tbody tr { padding: .6rem 0; }
+  .words tbody th:first-child { padding: 0 0 .2rem; font-weight: 600; }
+  .words td { display: flow-root; max-width: none; padding: .1rem 0 .1rem 6.4rem; overflow-wrap: anywhere; }
+  .words td::before { content: attr(data-column); float: left; width: 6rem; margin-left: -6.4rem; color: var(--pale);
+    font-style: normal; } }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --pale: #444; --rule: #bbb; --code: #fff;
     --alert: #fff; --link: #000; --agree: #004a78; --disagree: #8f3800; --tint: #fff; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav, #tip, .screen { display: none; } h2 { break-after: avoid; margin-top: 1.6rem; }
   table { font-size: 7.6pt; } th, td { padding: .15rem .35rem; } thead th { white-space: normal; }
-  thead { break-inside: avoid; break-after: avoid; } h2 + p { break-after: avoid; } td { max-width: none; }
-  tr, figure, .alert { break-inside: avoid; }
+  thead { break-inside: avoid; break-after: avoid; } h2 + p, h2 + p + p { break-after: avoid; } td { max-width: none; }
+  .words td, .words td:last-child { min-width: 5.2rem; } .words tbody th:first-child { min-width: 7rem; }
+  tr, figure, p { break-inside: avoid; }
   .scroll, .chart { overflow: visible; } .chart svg, .chart.wide svg { min-width: 0; width: auto; max-width: 100%; }
   .gallery { grid-template-columns: 1fr 1fr; } details:not([open]) { display: none; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -66,9 +67,37 @@ class Study:
         """The runs of a variant, one for each seed, in the seeds' order."""
         return sorted((run for run in self.runs.values() if run.variant == variant), key=lambda run: run.seed)
 
+    @cached_property
+    def compared(self) -> dict[tuple[Split, str], dict[str, list[Comparison]]]:
+        """The comparisons by split and by the variant that was compared against, then by the other variant.
+
+        Each stands there the other way round, too, with its sign turned.
+        """
+        found: dict[tuple[Split, str], dict[str, list[Comparison]]] = {}
+        for comparison in self.comparisons or []:
+            run, against = self.variant_of(comparison.run), self.variant_of(comparison.against)
+            found.setdefault((comparison.split, against), {}).setdefault(run, []).append(comparison)
+            found.setdefault((comparison.split, run), {}).setdefault(against, []).append(turned(comparison))
+        return found
+
     def variant_of(self, name: str) -> str:
         """The variant of a run by the run's name; a run without a record is its own variant."""
         return self.runs[name].variant if name in self.runs else name
+
+
+def turned(comparison: Comparison) -> Comparison:
+    """A comparison the other way round."""
+    return comparison.model_copy(
+        update={
+            "run": comparison.against,
+            "against": comparison.run,
+            "policy": comparison.against_policy,
+            "against_policy": comparison.policy,
+            "difference": -comparison.difference,
+            "low": -comparison.high,
+            "high": -comparison.low,
+        }
+    )
 
 
 def measured(run: Run, split: Split, kind: str, policy: str | None = None) -> list[Measurement]:
@@ -111,7 +140,8 @@ def _read_if_there(path: Path, kind: type[Record]) -> Record | None:
 
 def _read(path: Path, kind: type[Record]) -> Record:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text, parse_constant=_refuse_constant)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
     except (ValueError, RecursionError) as error:
@@ -123,7 +153,8 @@ def _read(path: Path, kind: type[Record]) -> Record:
             f"{path} has format {json.dumps(found.get('format'))} but this version reads format {FORMAT}; make it with this version's study"
         )
     try:
-        return kind.model_validate(_writable(found))
+        # Without an escape and an unwritable character the file can hold none, which spares a walk through all of it.
+        return kind.model_validate(_writable(found) if "\\" in text or UNWRITABLE.search(text) else found)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -1,12 +1,19 @@
 """What a figure was made with, and which command makes what is missing."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from anydepth.evaluation.report.document import NOTHING, Block, Cell, Code, Facts, Fold, Prose, Row, Table, Text
 from anydepth.evaluation.report.reading import Study
 from anydepth.evaluation.report.records import Measurement, Run
+
+# What a run has stored of how it was made, by the names in the recipe.
+PER_RUN: dict[str, Callable[[Run], str]] = {
+    "revision": lambda run: run.revision or "unknown",
+    "threads": lambda run: "unknown" if run.threads is None else str(run.threads),
+    "training seed": lambda run: "unknown" if run.training_seed is None else str(run.training_seed),
+}
 
 
 def missing(study: Study, what: str) -> Text:
@@ -33,7 +40,7 @@ def short_recipe(study: Study, runs: Sequence[Run]) -> str:
     plan = study.plan
     parts = [
         f"Data {plan.data.languages} {plan.data.fingerprint}",
-        f"revision {plan.versions.revision or 'unknown'}",
+        _revisions_line(study, runs),
         f"{'seed' if len(plan.seeds) == 1 else 'seeds'} {', '.join(map(str, plan.seeds))}",
         _beams(runs),
         f"{plan.updates:,} updates" if plan.updates is not None else "",
@@ -53,6 +60,7 @@ def _measurements(runs: Sequence[Run]) -> list[Measurement]:
 def _facts(study: Study, runs: Sequence[Run]) -> Facts:
     plan = study.plan
     signatures = sorted({m.signature for m in _measurements(runs) if m.signature})
+    shared = _shared(runs)
     items: list[tuple[str, Prose]] = [
         ("command", (Code(plan.command),)),
         ("data", (f"{plan.data.languages}, fingerprint {plan.data.fingerprint}, {pairs_line(study)}",)),
@@ -60,10 +68,26 @@ def _facts(study: Study, runs: Sequence[Run]) -> Facts:
         ("seeds", (", ".join(map(str, plan.seeds)),)),
         ("beam", (_beams(runs).removeprefix("beam ") or "not stored",)),
         ("BLEU", (", ".join(signatures) or "no signature stored",)),
-        ("revision", (f"{plan.versions.revision or 'unknown'}, {versions_line(study)}",)),
+        *((name, (shared.get(name, "see the runs"),)) for name in PER_RUN if runs),
+        ("study", (f"revision {plan.versions.revision or 'unknown'}, {versions_line(study)}",)),
         ("machine", (machine_line(study),)),
     ]
     return Facts(tuple(items))
+
+
+def _shared(runs: Sequence[Run]) -> dict[str, str]:
+    """What all of the runs were made with alike."""
+    told = {name: {tell(run) for run in runs} for name, tell in PER_RUN.items()}
+    return {name: next(iter(values)) for name, values in told.items() if len(values) == 1}
+
+
+def _revisions_line(study: Study, runs: Sequence[Run]) -> str:
+    """The revisions that the runs were made with; that of the study where no run has stored its own."""
+    stored = sorted({run.revision for run in runs if run.revision})
+    if not stored:
+        return f"revision {study.plan.versions.revision or 'unknown'}"
+    told = [*stored, *(["unknown"] if any(not run.revision for run in runs) else [])]
+    return f"{'revision' if len(told) == 1 else 'revisions'} {', '.join(told)}"
 
 
 def pairs_line(study: Study) -> str:
@@ -102,15 +126,18 @@ def versions_line(study: Study) -> str:
 def _runs_table(runs: Sequence[Run]) -> tuple[Table, ...]:
     if not runs:
         return ()
-    columns = ("run", "differs by", "from", "weights", "seed", "blocks", "parameters", "updates", "minutes")
-    return (Table("The runs behind it", columns, tuple(Row((run.run,), _run_cells(run)) for run in runs), texts=4),)
+    differing = [name for name in PER_RUN if name not in _shared(runs)]
+    columns = ("run", "differs by", "from", "weights", *differing, "seed", "blocks", "parameters", "updates", "minutes")
+    rows = tuple(Row((run.run,), _run_cells(run, differing)) for run in runs)
+    return (Table("The runs behind it", columns, rows, texts=4 + len(differing)),)
 
 
-def _run_cells(run: Run) -> tuple[Cell, ...]:
+def _run_cells(run: Run, differing: Sequence[str]) -> tuple[Cell, ...]:
     return (
         Cell(Code(settings_line(run.settings)) if run.settings else "nothing"),
         Cell(run.origin or NOTHING),
         Cell(run.weights or NOTHING),
+        *(Cell(PER_RUN[name](run)) for name in differing),
         Cell(str(run.seed)),
         Cell(str(run.blocks)),
         Cell(whole(run.parameters)),

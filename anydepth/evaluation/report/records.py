@@ -73,7 +73,7 @@ class Plan(Stored):
 
 
 class Measurement(Stored):
-    """What one policy is worth on one split, with its 95% bootstrap interval over sentences."""
+    """What one policy is worth on one split, with its 95% bootstrap interval over sentences; a tuned one has its BLEU on valid, too."""
 
     split: Split
     kind: Literal["fixed", "uniform", "full", "default", "tuned"]
@@ -88,7 +88,7 @@ class Measurement(Stored):
     exit_counts: list[Count] = []
     flops_share: float | None = None
     mflops_per_token: float | None = None
-    tokens_per_second: float | None = None
+    valid_bleu: float | None = None
     sentences: int | None = None
     tokens: int | None = None
     beam: int | None = None
@@ -108,7 +108,7 @@ class Run(Stored):
     run: str
     variant: str
     seed: int
-    role: Literal["aligned", "mixed", "baseline", "omega", "gamma", "halting", "rival"]
+    role: Literal["aligned", "mixed", "baseline", "omega", "gamma", "halting", "continued", "rival"]
     settings: dict[str, Any] = {}
     origin: str | None = None
     command: str = ""
@@ -116,6 +116,9 @@ class Run(Stored):
     updates: int | None = None
     parameters: int | None = None
     training_minutes: float | None = None
+    revision: str | None = None
+    threads: int | None = None
+    training_seed: int | None = None
     blocks: Blocks
     measurements: list[Measurement]
 

@@ -51,30 +51,9 @@ def stored_difference(
 
     A comparison that was made the other way round counts with its sign turned.
     """
-    found = []
-    for comparison in study.comparisons or []:
-        run, against = study.variant_of(comparison.run), study.variant_of(comparison.against)
-        if comparison.split != split:
-            continue
-        if against == reference and is_row(run) and is_policy(comparison):
-            found.append(comparison)
-        elif run == reference and is_row(against) and is_policy(turned := _turned(comparison)):
-            found.append(turned)
+    rows = study.compared.get((split, reference), {})
+    found = [comparison for name, comparisons in rows.items() if is_row(name) for comparison in comparisons if is_policy(comparison)]
     return _combined(found) if found else None
-
-
-def _turned(comparison: Comparison) -> Comparison:
-    return comparison.model_copy(
-        update={
-            "run": comparison.against,
-            "against": comparison.run,
-            "policy": comparison.against_policy,
-            "against_policy": comparison.policy,
-            "difference": -comparison.difference,
-            "low": -comparison.high,
-            "high": -comparison.low,
-        }
-    )
 
 
 def _combined(comparisons: Sequence[Comparison]) -> Difference:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from anydepth.evaluation.plots.style import FAMILY_STYLES
+from anydepth.evaluation.plots.style import FAMILY_STYLES, OTHER_STYLE
 from anydepth.evaluation.report.document import NOTHING, Cell, Code, Row, Table
 from anydepth.evaluation.report.published import ALIGNED, BASELINE
 from anydepth.evaluation.report.reading import Study, measured
@@ -34,6 +34,7 @@ def _colour(family: str) -> str:
 
 BASELINE_STYLE = SeriesStyle(_colour("uniform"), "square", dashes="6 4")
 ALIGNED_STYLE = SeriesStyle(_colour("fixed"), "circle")
+CONTINUED_STYLE = SeriesStyle(OTHER_STYLE.colour, "circle", is_hollow=True, dashes="3 3")
 CONFIDENCE_STYLE = SeriesStyle(_colour("confidence"), "diamond")
 TOK_C_GEOMETRIC = Mechanism("Tok-C geometric", "geometric", "correctness", SeriesStyle(_colour("geometric"), "down"))
 TOK_LL_GEOMETRIC = Mechanism("Tok-LL geometric", "geometric", "likelihood", SeriesStyle(_colour("similarity"), "up"))
@@ -56,8 +57,8 @@ class Spot:
     bleu: Value
     average_exit: float
     mflops: float | None
-    tokens_per_second: float | None
     flops_share: float | None
+    valid_bleu: float | None
 
     @property
     def run(self) -> str:
@@ -76,8 +77,8 @@ def make_spot(series: str, found: Sequence[tuple[Run, Measurement]]) -> Spot:
         bleu=bleu_of(measurements),
         average_exit=sum(m.average_exit for m in measurements) / len(measurements),
         mflops=_mean([m.mflops_per_token for m in measurements]),
-        tokens_per_second=_mean([m.tokens_per_second for m in measurements]),
         flops_share=_mean([m.flops_share for m in measurements]),
+        valid_bleu=_mean([m.valid_bleu for m in measurements]),
     )
 
 
@@ -167,7 +168,7 @@ def spot_tip(spot: Spot) -> str:
         f"BLEU {spot.bleu.words}",
         f"average exit {spot.average_exit:.2f}",
         f"{spot.mflops:.2f} MFLOPs a token" if spot.mflops is not None else "",
-        f"{spot.tokens_per_second:,.0f} tokens a second" if spot.tokens_per_second is not None else "",
+        f"BLEU on valid {spot.valid_bleu:.2f}" if spot.valid_bleu is not None else "",
     ]
     return "\n".join(each for each in lines if each)
 

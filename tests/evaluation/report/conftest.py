@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from evaluation.report.reports import report
+from evaluation.report.reports import written_report
 from evaluation.report.studies import write_study
 
 
@@ -12,7 +12,7 @@ from evaluation.report.studies import write_study
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study of six blocks with its report; not to be changed."""
     folder = write_study(tmp_path_factory.mktemp("finished"))
-    report(folder)
+    written_report(folder)
     return folder
 
 
@@ -29,4 +29,10 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small(pristine: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(pristine, tmp_path / "study")
+    return shutil.copytree(pristine, tmp_path / "study", copy_function=shutil.copyfile)
+
+
+@pytest.fixture(scope="session")
+def pristine_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of six blocks and two seeds; not to be changed."""
+    return write_study(tmp_path_factory.mktemp("seeds") / "study", seeds=(1, 2))

@@ -4,7 +4,10 @@ from pathlib import Path
 
 from evaluation.report.studies import EXPERIMENTS, change
 
-from anydepth.evaluation.report.report import write_report
+from anydepth.evaluation.report.markdown import markdown_text
+from anydepth.evaluation.report.page import page_html
+from anydepth.evaluation.report.reading import read_study
+from anydepth.evaluation.report.report import make_document, write_report
 
 RUNS = "records/runs"
 SECTIONS = [
@@ -14,7 +17,7 @@ SECTIONS = [
 PICTURES = {
     *("figure-3a", "figure-3b", "figure-3c", "figure-4a", "figure-4b", "figure-5a", "figure-5b", "figure-6-7-1", "figure-6-7-2"),
     *(f"figure-{figure}-{place}" for figure in (8, 9) for place in (1, 2, 3)),
-    *("rivals-flops", "rivals-speed", "seq-bleu-exits"),
+    *("rivals-flops", "seq-bleu-exits"),
 }
 
 
@@ -22,8 +25,19 @@ def quiet(words: str) -> None:
     pass
 
 
+def page_of(folder: Path) -> str:
+    """The page of a study, without a file."""
+    return page_html(make_document(read_study(folder)))
+
+
 def report(folder: Path) -> tuple[str, str]:
-    """The page and the Markdown of a study."""
+    """The page and the Markdown of a study, without a file."""
+    document = make_document(read_study(folder))
+    return page_html(document), markdown_text(document)
+
+
+def written_report(folder: Path) -> tuple[str, str]:
+    """The page and the Markdown of a study, as they are written."""
     write_report(folder, to=None, say=quiet)
     return (folder / "report.html").read_text(encoding="utf-8"), (folder / "report.md").read_text(encoding="utf-8")
 

@@ -7,6 +7,7 @@ import pytest
 
 from anydepth.evaluation.report.axes import exit_axis, make_axis, round_step
 from anydepth.evaluation.report.bars import piece_words, positions_svg, tokens_svg
+from anydepth.evaluation.report.beyond import LAYER_DROPS
 from anydepth.evaluation.report.heat import scores_svg
 from anydepth.evaluation.report.records import PositionModel, Sample, ScoreModel
 from anydepth.evaluation.report.scatter import MOST_WHISKERS, Point, Series, SeriesStyle, scatter_svg
@@ -14,6 +15,7 @@ from anydepth.evaluation.report.spots import (
     ALIGNED_STYLE,
     BASELINE_STYLE,
     CONFIDENCE_STYLE,
+    CONTINUED_STYLE,
     SEQ_BLEU,
     SEQ_C,
     SEQ_LL,
@@ -103,7 +105,8 @@ def test_words_in_a_chart_are_escaped() -> None:
 
 def test_no_two_series_look_alike_in_black_and_white() -> None:
     mechanisms = [TOK_C_GEOMETRIC, TOK_LL_GEOMETRIC, TOK_C_MULTINOMIAL, TOK_LL_MULTINOMIAL, SEQ_LL, SEQ_C, SEQ_BLEU]
-    styles = [BASELINE_STYLE, ALIGNED_STYLE, CONFIDENCE_STYLE, *(mechanism.style for mechanism in mechanisms)]
+    models = [BASELINE_STYLE, ALIGNED_STYLE, CONTINUED_STYLE, CONFIDENCE_STYLE, *LAYER_DROPS.values()]
+    styles = [*models, *(mechanism.style for mechanism in mechanisms)]
     assert len({(style.shape, style.is_hollow) for style in styles}) == len(styles)
     assert {style.shape for style in styles} <= {"circle", *OUTLINES}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from evaluation.report.pages import Page, section
-from evaluation.report.reports import RUNS, SECTIONS, ask_only_for, report
+from evaluation.report.reports import RUNS, SECTIONS, ask_only_for, page_of, report
 from evaluation.report.studies import COMMAND, EXPERIMENTS, change, read_json, write_json, write_study
 
 
@@ -42,6 +42,12 @@ MISSING: list[tuple[Callable[[Path], None], str, str]] = [
     (remove("scores.json"), "figure-9", "records/scores.json"),
     (remove("cost.json"), "cost", "records/cost.json"),
     (remove_runs("rival-shallow.json"), "rivals", "run rival-shallow on test"),
+    (remove_runs("rival-layerdrop-0.2.json"), "rivals", "run rival-layerdrop-0.2 (fixed exits) on test"),
+    (remove_runs("rival-layerdrop-0.5.json"), "rivals", "run rival-layerdrop-0.5 (fixed exits) on test"),
+    *(
+        (remove_runs("aligned-continued.json"), where, "run aligned-continued (fixed exits) on test")
+        for where in ("figure-3", "figure-5", "rivals", "seq-bleu")
+    ),
     (remove_runs("rival-distilled-1.json"), "rivals", "run rival-distilled on test"),
     (remove_runs("seq-bleu*.json"), "seq-bleu", "run Seq-BLEU on test"),
     (remove("trends.json"), "agreement", "records/trends.json"),
@@ -68,6 +74,7 @@ def test_a_missing_measurement_is_a_missing_cell_and_its_neighbours_stay(small: 
     path = small / RUNS / "mixed-1.json"
     run = read_json(path)
     write_json(path, run | {"measurements": [m for m in run["measurements"] if (m["split"], m["policy"]) != ("valid", "fixed:1")]})
+    ask_only_for(small, "table-1")
     html, markdown = report(small)
     row = Page(section(html, "table-1")).table("BLEU on valid")[5]
     assert row[0] == "Mixed, M = 1" and row[3] == "missing" and row[5] == "missing"  # the exit and the average
@@ -75,9 +82,20 @@ def test_a_missing_measurement_is_a_missing_cell_and_its_neighbours_stay(small: 
     assert "run mixed-1 (wholly or in part, on valid)" in markdown
 
 
+@pytest.mark.parametrize(
+    ("variant", "where"), [("aligned", "figure-3"), ("aligned-continued", "figure-5"), ("rival-layerdrop-0.5", "rivals")]
+)
+def test_a_line_that_lacks_an_exit_is_told(small: Path, variant: str, where: str) -> None:
+    path = small / RUNS / f"{variant}.json"
+    run = read_json(path)
+    write_json(path, run | {"measurements": [m for m in run["measurements"] if (m["split"], m["policy"]) != ("test", "fixed:2")]})
+    ask_only_for(small, where)
+    assert f"run {variant} (1 of its fixed exits) on test" in section(page_of(small), where)
+
+
 def test_a_study_without_any_record_is_a_page_of_missing_notes(small: Path) -> None:
     shutil.rmtree(small / "records")
-    html, _ = report(small)
+    html = page_of(small)
     Page(html)
     assert "<svg" not in html
     # Rows of the paper are there to be filled; only the plan has nothing to miss.
@@ -88,23 +106,24 @@ def test_untuned_geometric_runs_are_drawn_as_they_were_trained(small: Path) -> N
     for path in (small / RUNS).glob("tok-*-geometric*.json"):
         run = read_json(path)
         write_json(path, run | {"measurements": [m for m in run["measurements"] if m["kind"] != "tuned"]})
-    html = section(report(small)[0], "figure-3")
+    ask_only_for(small, "figure-3")
+    html = section(page_of(small), "figure-3")
     assert ">Tok-C geometric</text>" in html and "(tuned)</text>" not in html
 
 
 def test_what_was_not_asked_for_is_not_shown(small: Path) -> None:
     change(small / "study.json", "experiments", to=["table2", "cost"])
-    html, _ = report(small)
+    html = page_of(small)
     assert re.findall(r'<section id="(.*?)"', html) == ["agreement", "table-2-valid", "table-2-test", "cost", "plan"]
     assert "claims: records/trends.json has none for these experiments." in html
     change(small / "study.json", "experiments", to=["all"])
-    assert re.findall(r'<section id="(.*?)"', report(small)[0]) == SECTIONS
+    assert re.findall(r'<section id="(.*?)"', page_of(small)) == SECTIONS
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_an_experiment_alone_misses_nothing_that_it_does_not_need(small: Path, experiment: str) -> None:
     change(small / "study.json", "experiments", to=[experiment])
-    html, _ = report(small)
+    html = page_of(small)
     wanted = [name for name in SECTIONS if name not in ("agreement", "plan")]
     for name in wanted:
         if f'<section id="{name}"' in html:
@@ -117,7 +136,7 @@ def test_rivals_alone_do_not_ask_for_halting_runs_or_depths_in_between(tmp_path:
     for path in (folder / RUNS).iterdir():
         if path.stem.startswith(("tok-", "seq-", "baseline-4", "baseline-5")):
             path.unlink()
-    assert 'class="missing-note"' not in section(report(folder)[0], "rivals")
+    assert 'class="missing-note"' not in section(page_of(folder), "rivals")
 
 
 def test_failed_and_waiting_steps_are_told_at_the_top(small: Path) -> None:
@@ -125,6 +144,7 @@ def test_failed_and_waiting_steps_are_told_at_the_top(small: Path) -> None:
     change(small / "study.json", "steps", 0, "reason", to="the loss is <NaN>")
     change(small / "study.json", "steps", 1, "state", to="waiting")
     change(small / "study.json", "steps", 2, "state", to="blocked")
+    ask_only_for(small, "plan")
     html, markdown = report(small)
     top = html[: html.index("<nav")]
     count = len(read_json(small / "study.json")["steps"])
@@ -137,4 +157,5 @@ def test_failed_and_waiting_steps_are_told_at_the_top(small: Path) -> None:
 def test_many_unfinished_steps_are_folded(small: Path) -> None:
     plan = read_json(small / "study.json")
     write_json(small / "study.json", plan | {"steps": [step | {"state": "waiting"} for step in plan["steps"]]})
-    assert "<summary>The unfinished steps</summary>" in report(small)[0]
+    ask_only_for(small, "plan")
+    assert "<summary>The unfinished steps</summary>" in page_of(small)

@@ -2,21 +2,27 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluation.report.studies import change, read_json, write_study
+from evaluation.report.studies import change, read_json
 
 from anydepth.errors import UsageError
 from anydepth.evaluation.report.reading import read_study
 
 RUN = "records/runs/aligned.json"
+SAMPLE = {"source": "\uffff and \x7f", "reference": "", "tokens": ["a"], "exits": [1], "scores": [0.5]}
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
-    return write_study(tmp_path / "study", blocks=2)
+def study(pristine: Path, tmp_path: Path) -> Path:
+    """One file of each kind."""
+    for name in ["study.json", RUN, *(str(path.relative_to(pristine)) for path in (pristine / "records").glob("*.json"))]:
+        (tmp_path / "study" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(pristine / name, tmp_path / "study" / name)
+    return tmp_path / "study"
 
 
 def refusal(folder: Path) -> str:
@@ -77,6 +83,10 @@ def test_a_damaged_file_is_named(study: Path, name: str, damage: str) -> None:
         (RUN, ("measurements", 0, "low"), 99.0, "the interval of fixed:1 goes from 99 down to"),
         (RUN, ("measurements", 0, "exit_counts"), [1, 2, 3], "fixed:1 counts 3 exits but the model has 2"),
         (RUN, ("role",), "friend", "role: Input should be 'aligned', 'mixed'"),
+        (RUN, ("measurements", 0, "valid_bleu"), "26", "measurements.0.valid_bleu: Input should be a valid number"),
+        (RUN, ("training_seed",), "one", "training_seed: Input should be a valid integer"),
+        (RUN, ("threads",), 1.5, "threads: Input should be a valid integer"),
+        (RUN, ("revision",), 7, "revision: Input should be a valid string"),
         (RUN, ("run",), "mixed-1", r'holds the run "mixed-1" and should be mixed-1.json; rename it'),
         ("records/tokens.json", ("samples", 0, "exits"), [1], "13 tokens have 1 exits and 13 scores"),
         ("records/tokens.json", ("samples", 0, "exits"), [3] * 13, "exit 3 does not lie between 1 and 2"),
@@ -113,8 +123,17 @@ def test_characters_that_no_page_can_hold_are_replaced(study: Path) -> None:
     assert found.tokens.samples[0].reference.startswith("\ufffd \ufffd \ufffd \ufffd")
 
 
-def test_a_variant_with_a_dot_in_its_name_has_its_seeds(tmp_path: Path) -> None:
-    study = read_study(write_study(tmp_path, blocks=2, seeds=(1, 2)))
+def test_such_characters_are_replaced_where_they_are_not_escaped(study: Path) -> None:
+    path = study / "records" / "tokens.json"
+    whole = json.dumps({"format": 1, "run": "r", "policy": "p", "blocks": 1, "samples": [SAMPLE]}, ensure_ascii=False)
+    assert "\\" not in whole
+    path.write_text(whole, encoding="utf-8")
+    found = read_study(study)
+    assert found.tokens is not None and found.tokens.samples[0].source == "\ufffd and \ufffd"
+
+
+def test_a_variant_with_a_dot_in_its_name_has_its_seeds(pristine_seeds: Path) -> None:
+    study = read_study(pristine_seeds)
     assert [run.run for run in study.of("gamma-0.3")] == ["gamma-0.3", "gamma-0.3.2"]
     found = [study.variant_of(name) for name in ("gamma-0.3", "gamma-0.3.2", "unknown")]
     assert found == ["gamma-0.3", "gamma-0.3", "unknown"]
