@@ -134,16 +134,19 @@ def test_a_finished_study_does_nothing_but_say_so(whole: Path, own_data: Path, o
 def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
     outcome = done("study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run")
     assert [outcome.out.count(f"train {name} ") for name in ("aligned", "mixed-3", "baseline-3", "mixed-6")] == [1, 1, 1, 0]
-    assert f"anydepth train --data {own_data}" not in outcome.out
+    assert outcome.out.count(f"anydepth train {tmp_path / 'study' / 'config.toml'} --data {own_data} ") == 6
     assert "'model.exits=\"last\"'" in outcome.out
     assert "runs, 6 of them to train" in outcome.err
     assert not (tmp_path / "study").exists()
 
 
-def test_minutes_a_run_become_updates_that_stay_the_same_for_all(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
-    wishes = studies.StudyWishes(["table1"], own_data, tmp_path / "study", own_settings, minutes_per_run=0.05)
+def test_minutes_a_run_become_updates_that_stay_the_same_for_all(
+    own_data: Path, own_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(studies, "update_seconds", lambda configs, data, *, rounds, updates: [[0.1, 0.2, 0.3]])
+    wishes = studies.StudyWishes(["table1"], own_data, tmp_path / "study", own_settings, minutes_per_run=1.5)
     study = studies.planned_study(wishes, Places(tmp_path / "study"))[0]
-    assert study.config.training.updates != 60
+    assert study.config.training.updates == 90 / 0.2
     configs = [studies.variant_config(variant, study.config, study.second_stage) for variant in study.variants()]
     assert {config.training.updates for config in configs} == {study.config.training.updates}
 
@@ -213,7 +216,8 @@ def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, own_data:
 def test_a_kill_before_the_study_was_written_down_does_not_bar_its_place(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
     (tmp_path / "study" / "steps").mkdir(parents=True)
     (tmp_path / "study" / "config.toml").write_text("", encoding="utf-8")
-    done("study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run")
+    outcome = done("study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run")
+    assert "6 runs, 6 of them to train" in outcome.err
 
 
 def test_a_study_whose_text_has_moved_goes_on_with_it(whole: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from anydepth.evaluation.study.variants import (
     shallow,
     variant_config,
 )
+from anydepth.research import NAMES
 
 CONFIGS = Path(anydepth.__file__).parent.parent / "configs"
 FIRST_STAGES = ["demo.toml", "demo_study.toml", "multi30k_study.toml", "iwslt14_de_en.toml", "wmt14_en_fr.toml"]
@@ -77,6 +78,10 @@ def test_the_shallow_rival_has_the_parameters_of_the_deep_decoder() -> None:
 def test_an_unknown_experiment_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"there is no study 'table4'; choose from table1, table2, .*, all"):
         chosen_experiments(["table4"])
+
+
+def test_the_help_names_every_experiment() -> None:
+    assert NAMES.split(", ") == [*EXPERIMENTS, "all"]
 
 
 def test_experiments_come_in_the_order_of_the_paper() -> None:
