@@ -23,7 +23,7 @@ from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run
 from anydepth.text.prepare import PreparedData
 
-KILLS = 2
+KILLS = 3
 LINE = {"say": lambda line: None}
 # What depends on the clock and on how often a study was started, and not on what it computed.
 CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second)": [^,\n]*')
@@ -112,8 +112,8 @@ def test_a_study_killed_at_random_moments_and_continued_has_the_report_of_one_th
     randomness = random.Random(7)
     for number in range(KILLS):
         process = start(*command)
-        time.sleep(randomness.uniform(3.0, 7.0))
-        kill(process, with_steps=number == 0)
+        time.sleep(randomness.uniform(3.0, 9.0))
+        kill(process, with_steps=number % 2 == 0)
     outcome = finish(start(*command))
     assert outcome.code == 0, outcome.err
     first, second = without_clock(whole, tmp_path / "a" / "study"), without_clock(folder, tmp_path / "b" / "study")
