@@ -79,6 +79,7 @@ def test_a_run_that_was_never_tuned_says_how_to_tune_it(run: Run) -> None:
         *(b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"weights": "x"}', b'{"sets": []}'),
         *(b'{"weights": "x", "sets": [{}]}', b'{"weights": "x", "sets": 3}'),
     ],
+    ids=repr,
 )
 def test_a_damaged_file_is_named_and_never_overwritten(run: Run, damaged: bytes) -> None:
     run.points_file.write_bytes(damaged)

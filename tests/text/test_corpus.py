@@ -32,6 +32,7 @@ def test_a_packed_file_reads_like_the_plain_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data, lines",
     [(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]), (b"\xef\xbb\xbf", []), (b"", []), (b"\n", [""])],
+    ids=["mark twice", "mark alone", "nothing", "empty line"],
 )
 def test_a_byte_order_mark_is_removed_at_the_start_of_the_file_alone(tmp_path: Path, data: bytes, lines: list[str]) -> None:
     (tmp_path / "text").write_bytes(data)
@@ -53,7 +54,9 @@ def test_a_truncated_gzip_file_is_named(tmp_path: Path) -> None:
         list(open_lines(tmp_path / "train.de.gz"))
 
 
-@pytest.mark.parametrize("data", [b"plain text\n", gzip.compress(b"x" * 1000, mtime=0)[:12] + b"\xff" * 40])
+@pytest.mark.parametrize(
+    "data", [b"plain text\n", gzip.compress(b"x" * 1000, mtime=0)[:12] + b"\xff" * 40], ids=["plain text", "gzip with noise"]
+)
 def test_a_file_that_is_not_gzip_is_named(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "train.de.gz").write_bytes(data)
     with pytest.raises(CorpusError, match=r"train\.de\.gz is truncated or not gzip"):

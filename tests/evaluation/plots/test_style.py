@@ -66,7 +66,11 @@ def test_text_is_white_on_black_and_ink_on_white() -> None:
     assert text_colour((1.0, 1.0, 1.0)) == INK
 
 
-@pytest.mark.parametrize(("suffix", "start"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")],
+    ids=["png", "svg", "pdf", "PNG"],
+)
 def test_the_suffix_decides_the_format_and_the_bytes_are_the_same_each_time(tmp_path: Path, suffix: str, start: bytes) -> None:
     for name in ("one", "two"):
         save_figure(small_figure(), tmp_path / f"{name}{suffix}")

@@ -57,7 +57,9 @@ def test_names_that_point_outside_are_read_and_never_written(tmp_path: Path) -> 
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE], ids=["symlink", "hard link", "pipe", "folder"]
+)
 def test_links_and_other_oddities_in_an_archive_are_no_files(tmp_path: Path, kind: bytes) -> None:
     (tmp_path / "secret").write_bytes(b"secret\n")
     with tarfile.open(tmp_path / "x.tgz", "w:gz") as archive:
@@ -89,7 +91,9 @@ def test_a_place_that_does_not_exist_is_named(tmp_path: Path) -> None:
         found(tmp_path / "none.tgz")
 
 
-@pytest.mark.parametrize("contents", [b"", b"PK\x03\x04 a zip, say", gzip.compress(b"no tar inside")])
+@pytest.mark.parametrize(
+    "contents", [b"", b"PK\x03\x04 a zip, say", gzip.compress(b"no tar inside")], ids=["nothing", "zip", "gzip without tar"]
+)
 def test_what_is_no_tar_archive_is_refused_in_one_line(tmp_path: Path, contents: bytes) -> None:
     (tmp_path / "x.tgz").write_bytes(contents)
     with pytest.raises(AnydepthError, match=r"x\.tgz is cut short, damaged or no tar archive; download it again$") as caught:
