@@ -7,7 +7,7 @@ from tiny import prepare_tiny
 
 from anydepth.text import overlap
 from anydepth.text.overlap import pairs_seen_in_training
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepare import PreparedData, PrepareSettings, prepare
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["separate", "joint"])
@@ -59,8 +59,16 @@ def test_the_training_text_is_read_alike_in_chunks_of_any_size(data: PreparedDat
     assert pairs_seen_in_training(data, [*train[36:], ("neu", "new"), *train[:3]]) == [0, 1, 2, 3, 5, 6, 7]
 
 
-def test_the_validation_text_is_what_a_loop_over_lines_finds(data: PreparedData, tmp_path: Path) -> None:
-    train = set(training_pairs(data))
-    valid = list(zip(*data.references("valid"), strict=True))
-    expected = [number for number, pair in enumerate(valid) if pair in train]
-    assert pairs_seen_in_training(data, valid) == expected
+def test_validation_pairs_are_what_a_loop_over_lines_finds(data: PreparedData, tmp_path: Path) -> None:
+    train, valid = training_pairs(data), list(zip(*data.references("valid"), strict=True))
+    mixed = [valid[0], train[5], valid[1], (train[7][0], valid[2][1]), train[39], *valid[2:], train[5]]
+    for language, lines in zip(("de", "en"), zip(*mixed, strict=True), strict=True):
+        (tmp_path / f"valid.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = str(data.folder.parent / "train")
+    prepare(
+        PrepareSettings("de", "en", text, str(tmp_path / "valid"), joint=data.is_joint, tokenizer_from=str(data.folder)), tmp_path / "data"
+    )
+    own = PreparedData.open(tmp_path / "data")
+    expected = [number for number, pair in enumerate(mixed) if pair in train]
+    assert len(expected) == 3
+    assert pairs_seen_in_training(own, list(zip(*own.references("valid"), strict=True))) == expected
