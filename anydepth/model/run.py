@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from anydepth.atomic import replacing_folder, write_text
+from anydepth.atomic import put_back, replacing_folder, write_text
 from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
 from anydepth.model.checkpoint import save_tensors
@@ -23,6 +23,9 @@ class Run:
     """The places in a run directory, and what can be loaded from them."""
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        put_back(self.folder)  # what `--overwrite` took away and was killed before it gave something else
 
     @property
     def config_file(self) -> Path:

@@ -135,6 +135,7 @@ class PreparedData:
     def open(cls, folder: Path) -> "PreparedData":
         """The prepared data in `folder`; a file that is missing or of another size is refused."""
         folder = Path(folder)
+        atomic.put_back(folder)
         manifest = _read_manifest(folder)
         for name, record in manifest.files.items():
             path = folder / name
@@ -184,6 +185,7 @@ def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, rep
     pair whole. Text is read as a stream, so memory does not grow with it.
     """
     to = Path(to).resolve()
+    atomic.put_back(to)
     _check_place(to, overwrite=overwrite)
     languages = (settings.source_lang, settings.target_lang)
     for prefix in settings.prefixes.values():

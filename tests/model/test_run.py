@@ -54,6 +54,21 @@ def test_overwriting_leaves_nothing_of_the_old_run(data: PreparedData, tmp_path:
     assert not run.weights_file.exists()
 
 
+def test_a_run_that_a_kill_left_without_its_name_is_found(data: PreparedData, tmp_path: Path) -> None:
+    folder = create_run(tmp_path / "run", short_training("training.seed=5"), data).folder
+    folder.rename(tmp_path / ".run.old")  # what a kill between the two renames of --overwrite leaves
+    assert Run(folder).config.training.seed == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_overwriting_a_linked_run_keeps_the_link(data: PreparedData, tmp_path: Path) -> None:
+    create_run(tmp_path / "run", short_training("training.seed=5"), data)
+    (tmp_path / "link").symlink_to("run")
+    create_run(tmp_path / "link", short_training("training.seed=6"), data, overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert Run(tmp_path / "run").config.training.seed == 6
+
+
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_overwriting_leaves_alone_what_is_not_a_run(data: PreparedData, tmp_path: Path, kind: str) -> None:
     precious = tmp_path / "thesis" / "chapter" if kind == "folder" else tmp_path / "thesis"

@@ -34,6 +34,19 @@ def settings(tmp_path: Path) -> PrepareSettings:
     return PrepareSettings("de", "en", str(tmp_path / "train"), str(tmp_path / "valid"), vocab_size=310)
 
 
+def test_prepared_data_that_a_kill_left_without_its_name_is_found_by_readers_and_not_replaced_unasked(
+    settings: PrepareSettings, tmp_path: Path
+) -> None:
+    prepare(settings, tmp_path / "out")
+    before = PreparedData.open(tmp_path / "out").fingerprint
+    (tmp_path / "out").rename(tmp_path / ".out.old")  # what a kill between the two renames of --overwrite leaves
+    assert PreparedData.open(tmp_path / "out").fingerprint == before
+    (tmp_path / "out").rename(tmp_path / ".out.old")
+    with pytest.raises(CorpusError, match="already holds prepared data"):
+        prepare(settings, tmp_path / "out")
+    PreparedData.open(tmp_path / "out").verify()
+
+
 def test_training_pairs_come_back_in_order(settings: PrepareSettings, tmp_path: Path) -> None:
     manifest = prepare(settings, tmp_path / "out")
     data = PreparedData.open(tmp_path / "out")

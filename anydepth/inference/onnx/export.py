@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from anydepth.atomic import replacing_folder, write_bytes, write_text
+from anydepth.atomic import put_back, replacing_folder, write_bytes, write_text
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
@@ -165,6 +165,7 @@ def _precision(int8: bool) -> str:
 def checked_export(run: Run, *, int8: bool) -> dict[str, Path]:
     """The graphs of the run's export by name; one that is missing, damaged or of other weights is refused."""
     folder = export_folder(run, int8=int8)
+    put_back(folder)
     again = f"`anydepth export {run.folder} --format onnx{' --int8' if int8 else ''}`"
     if not (folder / MANIFEST_NAME).exists():
         raise RunError(f"{run.folder} has no {'int8 ' if int8 else ''}ONNX export; make it with {again}")
