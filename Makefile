@@ -36,6 +36,7 @@ bench: demo
 	@echo "==> the benchmarks (about 40 minutes)"
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/training_throughput.py
+	$(BIN)/python benchmarks/busy_neighbour.py
 	$(BIN)/python benchmarks/prepare_throughput.py --lines 2000000
 	$(BIN)/python benchmarks/tuning.py runs/demo/exits --valid runs/demo/corpus/valid
 	$(BIN)/python benchmarks/native_engine.py --run runs/demo/exits --source-file runs/demo/corpus/test.de

@@ -36,6 +36,7 @@ from anydepth.recipes import data as data_recipes
 from anydepth.research import REPORT_EXAMPLES, STEP_EXAMPLES, STUDY_EXAMPLES, report, study, study_step
 from anydepth.speed import BENCH_EXAMPLES, EXPORT_EXAMPLES, bench, export
 from anydepth.teaching import SCORE_EXAMPLES, score_exits
+from anydepth.waiting import choose_waiting
 
 if TYPE_CHECKING:
     from anydepth.inference.translator import Translation, Translator
@@ -293,6 +294,7 @@ def main() -> None:
     Typer itself ends quietly when nobody reads the output any more.
     """
     signal.signal(signal.SIGINT, interrupt)
+    choose_waiting()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")

@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "__init__": {"inference"},  # the public surface, loaded when it is asked for
     "errors": set(),
     "atomic": {"errors"},
+    "waiting": set(),
     "config": EVERYWHERE,
     "text": EVERYWHERE | {"config"},
     "model": EVERYWHERE | {"config", "text"},
@@ -38,7 +39,7 @@ MAY_IMPORT = {
     "research": {"study", "evaluation", "options"},
     "cli": BELOW_SEARCH
     | {"training", "evaluation", "inference", "demo", "server"}
-    | {"options", "pictures", "speed", "teaching", "recipes", "research"},
+    | {"options", "pictures", "speed", "teaching", "recipes", "research", "waiting"},
     "__main__": {"cli"},
 }
 

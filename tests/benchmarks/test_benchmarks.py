@@ -61,3 +61,12 @@ def test_native_engine_has_a_row_for_every_contestant_and_tells_where_the_time_g
     assert len(rows) == 4 * len(set(contestants)) and "immediate" in contestants and "plain" in contestants
     assert all("blocks" in line and any(word.endswith("%,") for word in line) for line in rows)
     assert all(line[4] == "1.00" for line in rows if line[2] == contestants[0])
+
+
+@pytest.mark.soak
+def test_busy_neighbour_has_a_row_for_every_way_to_wait_and_compares_with_torch_alone() -> None:
+    sizes = ("--rounds", "1", "--seconds", "0.01", "--dim", "8", "--vocab", "50", "--work", "translate", "--spin", "5")
+    lines = run_benchmark("busy_neighbour.py", *sizes)
+    rows = [line for line in lines if line[0] == "translate"]
+    assert [row[1] for row in rows] == ["torch's", "anydepth", "passive", "one", "spin"]
+    assert rows[0][-5:-3] == ["1.00", "1.00-1.00"]
