@@ -9,19 +9,25 @@ BIN := .venv/bin
 .PHONY: demo test lint bench clean
 .DEFAULT_GOAL := demo
 
-# torch is named with its exact version before anything else can ask pip for the newest one.
+# What a user needs: the command and what it imports. torch is named with its exact version before anything else can ask pip for the newest one.
 .venv/ready: pyproject.toml constraints.txt setup.py $(wildcard anydepth/inference/native/cpp/*)
-	@echo "==> setting up .venv (once; a few minutes on a fresh machine)"
+	@echo "==> setting up .venv with what the command needs (once; a few minutes on a fresh machine)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade-strategy only-if-needed "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+# What a developer needs beside it: tools, and the extras that tests try. The command itself is installed already and not built again.
+.venv/dev: .venv/ready
+	@echo "==> adding tools for development and the extras to .venv (once)"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'anydepth[dev]'
 	@touch $@
 
 demo: .venv/ready
 	@echo "==> the demo: everything goes to runs/demo"
 	$(BIN)/anydepth demo --to runs/demo
 
-lint: .venv/ready
+lint: .venv/dev
 	@echo "==> style and types"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -32,7 +38,7 @@ test: lint
 	@echo "==> behaviour"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-bench: demo
+bench: demo .venv/dev
 	@echo "==> the benchmarks (about 40 minutes)"
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/training_throughput.py

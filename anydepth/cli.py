@@ -19,6 +19,7 @@ from anydepth.options import (
     BatchTokens,
     Beam,
     BleuDrop,
+    ConfigHelp,
     EngineName,
     Flops,
     Int8,
@@ -29,11 +30,13 @@ from anydepth.options import (
     Settings,
     examples,
     say,
+    settings_file,
     wished_policy,
 )
 from anydepth.pictures import plot
 from anydepth.recipes import data as data_recipes
 from anydepth.research import REPORT_EXAMPLES, STEP_EXAMPLES, STUDY_EXAMPLES, report, study, study_step
+from anydepth.settings import CONFIGS_EXAMPLES, configs
 from anydepth.speed import BENCH_EXAMPLES, EXPORT_EXAMPLES, bench, export
 from anydepth.teaching import SCORE_EXAMPLES, score_exits
 from anydepth.waiting import choose_waiting
@@ -75,7 +78,8 @@ def corpus(
 
 @app.command(
     epilog=examples(
-        "anydepth prepare --source-lang de --target-lang en --train corpus/train --valid corpus/valid --vocab-size 999 --to data"
+        "anydepth prepare --source-lang de --target-lang en --train corpus/train --valid corpus/valid --test corpus/test "
+        "--vocab-size 999 --to data"
     )
 )
 def prepare(
@@ -106,15 +110,15 @@ def prepare(
 
 @app.command(
     epilog=examples(
-        "anydepth train configs/demo.toml --data data --to runs/first --minutes 3",
+        "anydepth train demo --data data --to runs/first --minutes 3",
         "anydepth train --resume --to runs/first",
         "anydepth train --from runs/first --to runs/exits --set exits.halting=geometric --set exits.oracle=correctness --minutes 2",
-        "torchrun --nproc-per-node 2 -m anydepth train configs/demo.toml --data data --to runs/two",
+        "torchrun --nproc-per-node 2 -m anydepth train demo --data data --to runs/two",
     )
 )
 def train(
     to: Annotated[Path, typer.Option(metavar="RUN", help="Folder for the run.")],
-    config: Annotated[Path | None, typer.Argument(metavar="CONFIG", help="A TOML file of settings.")] = None,
+    config: Annotated[Path | None, typer.Argument(metavar="CONFIG", help=f"{ConfigHelp}.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder that `anydepth prepare` made; with --resume where it has moved to.")] = None,
     origin: Annotated[
         Path | None,
@@ -137,11 +141,12 @@ def train(
             raise UsageError("--resume goes on with the settings of the run; leave out CONFIG, --from and --overwrite")
         train_run(to, lambda: resumed_run(to, wishes, data_folder=data), validation_scorer)
     elif origin is not None:
-        train_run(to, lambda: continued_run(to, origin, config, wishes, data_folder=data, overwrite=overwrite), validation_scorer)
-    elif config is None or data is None:
-        raise UsageError("a new run needs CONFIG and --data, as in: anydepth train configs/demo.toml --data data --to runs/first")
+        changed = config and settings_file(config)
+        train_run(to, lambda: continued_run(to, origin, changed, wishes, data_folder=data, overwrite=overwrite), validation_scorer)
+    elif (chosen := config and settings_file(config)) is None or data is None:
+        raise UsageError("a new run needs CONFIG and --data, as in: anydepth train demo --data data --to runs/first")
     else:
-        train_run(to, lambda: new_run(to, config, data, wishes, overwrite=overwrite), validation_scorer)
+        train_run(to, lambda: new_run(to, chosen, data, wishes, overwrite=overwrite), validation_scorer)
 
 
 @app.command(
@@ -266,6 +271,7 @@ def tune(
     print(points_json(found) if as_json else points_table(found))
 
 
+app.command(epilog=CONFIGS_EXAMPLES)(configs)
 app.add_typer(data_recipes, name="data")
 app.add_typer(plot, name="plot")
 app.command(epilog=EXPORT_EXAMPLES)(export)
@@ -279,13 +285,13 @@ app.command(epilog=REPORT_EXAMPLES)(report)
 @app.command(epilog=examples("anydepth demo --to runs/demo"))
 def demo(
     to: Annotated[Path, typer.Option(help="Folder for the corpus, the data and the runs.")] = Path("runs/demo"),
-    config: Annotated[Path | None, typer.Option(help="Settings of the model. Default: configs/demo.toml.")] = None,
-    exits_config: Annotated[Path | None, typer.Option(help="Settings of the second stage. Default: configs/demo_exits.toml.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings of the model, a file or a name. Default: demo.")] = None,
+    exits_config: Annotated[Path | None, typer.Option(help="Settings of the second stage. Default: demo_exits.")] = None,
 ) -> None:
     """Do everything on the built-in corpus: generate, prepare, train, teach where to stop, tune, measure, show."""
     from anydepth.demo import run_demo
 
-    run_demo(to, config, exits_config, say=say)
+    run_demo(to, config and settings_file(config), exits_config and settings_file(exits_config), say=say)
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-import anydepth
 from anydepth.atomic import write_text
 from anydepth.config import load_config
 from anydepth.errors import UsageError
@@ -22,6 +21,7 @@ from anydepth.inference.points import Wish, load_points
 from anydepth.inference.show import exit_legend, shown_exits
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
+from anydepth.shipped import shipped_file
 from anydepth.text.demo.corpus import write_corpus
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import continued_config, continued_run, new_run, resumed_run, train_run
@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 
 def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:
     """Generates, prepares, trains twice, tunes, measures and draws under `to`; a stage that was finished before is not done again."""
-    first, second = configuration(config, "demo.toml", "--config"), configuration(exits_config, "demo_exits.toml", "--exits-config")
+    first, second = config or shipped_file("demo"), exits_config or shipped_file("demo_exits")
     text, data, aligned, run = to / "corpus", to / "data", Run(to / "model"), Run(to / "exits")
     make_text(text, say)
     make_data(text, data, say)
@@ -60,14 +60,6 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
     save_figure(plot_tradeoff(read_points([to / "evaluation.json"])), to / "tradeoff.png")
     say(f"\npictures: {to / 'tradeoff.png'} and {to / 'tokens.png'}")
     say(f"everything is in {to}; try: echo 'Anna kommt um halb drei an.' | anydepth translate {run.folder} --average-exit 2 --show-exits")
-
-
-def configuration(given: Path | None, name: str, option: str) -> Path:
-    """The configuration to use: the given one, or that of the repository."""
-    path = given or Path(anydepth.__file__).parent.parent / "configs" / name
-    if not path.exists():
-        raise UsageError(f"there is no {path}; run the demo from a clone of the repository, or name a configuration with {option}")
-    return path
 
 
 def make_text(folder: Path, say: Say) -> None:

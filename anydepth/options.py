@@ -1,5 +1,6 @@
 """What the verbs of the command line share: their options, how they talk, and how a wish becomes a policy."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,6 +29,7 @@ EngineName = Annotated[
     str, typer.Option("--engine", help="native, onnx (after `anydepth export`), torch, or auto: the fastest that is there.")
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="8-bit products: faster, and a few words differ. Native and onnx.")]
+ConfigHelp = "A TOML file of settings, or the name of settings that come with anydepth (see `anydepth configs`)"
 BatchTokens = Annotated[int | None, typer.Option(min=1, help="Source tokens times beam that are searched together.")]
 
 
@@ -40,6 +42,16 @@ def say(text: str) -> None:
     """A line for people; of several workers those that have nothing to say are silent."""
     if text.removeprefix("error: "):
         print(text, file=sys.stderr, flush=True)
+
+
+def settings_file(given: Path) -> Path:
+    """The TOML file that `given` names; one that comes with the package is told, by the main worker alone."""
+    from anydepth.shipped import find_settings
+
+    found = find_settings(given)
+    if found != given and os.environ.get("RANK", "0") == "0":
+        say(f"settings {given}: {found}")
+    return found
 
 
 def wished_policy(translator: "Translator", policy: str | None, wish: "Wish") -> "Policy":

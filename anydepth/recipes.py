@@ -16,7 +16,7 @@ To = Annotated[Path, typer.Option(metavar="DIR", help="Folder for {train,valid,t
 Jobs = Annotated[int, typer.Option(min=1, help="Processes that make tokens; the result is the same.")]
 
 
-@data.command("iwslt14", epilog=examples("anydepth data iwslt14 --archive de-en.tgz --to iwslt14"))
+@data.command("iwslt14", epilog=examples("anydepth data iwslt14 --archive de-en.tgz --to iwslt14  # needs pip install 'anydepth[recipes]'"))
 def iwslt14(
     archive: Archives,
     to: To,
@@ -32,8 +32,8 @@ def iwslt14(
 @data.command(
     "wmt14-en-fr",
     epilog=examples(
-        "anydepth data wmt14-en-fr --archive downloads --to wmt14 --jobs 8",
-        "anydepth data wmt14-en-fr --archive training-giga-fren.tar --archive others --to wmt14",
+        "anydepth data wmt14-en-fr --archive downloads --to wmt14 --jobs 8  # needs pip install 'anydepth[recipes]'",
+        "anydepth data wmt14-en-fr --archive training-giga-fren.tar --archive others --to other-wmt14",
     ),
 )
 def wmt14_en_fr(
@@ -52,7 +52,7 @@ def wmt14_en_fr(
     "multi30k",
     epilog=examples(
         "anydepth data multi30k --archive dataset/data/task1/raw --to multi30k",
-        "anydepth data multi30k --archive training.tar.gz --archive validation.tar.gz --archive mmt16_task1_test.tar.gz --to multi30k",
+        "anydepth data multi30k --archive training.tar.gz --archive validation.tar.gz --archive mmt16_task1_test.tar.gz --to task1",
     ),
 )
 def multi30k(

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from anydepth.options import examples, say
+from anydepth.options import examples, say, settings_file
 
 STUDY_EXAMPLES = examples(
     "anydepth study table1 --data runs/demo/data --to studies/demo --dry-run",
     "anydepth study all --data runs/demo/data --to studies/demo",
-    "anydepth study figure3 figure4 --data data --to studies/own --config configs/multi30k_study.toml --minutes-per-run 10",
+    "anydepth study figure3 figure4 --data data --to studies/own --config multi30k_study --minutes-per-run 10",
 )
 STEP_EXAMPLES = examples("anydepth study-step studies/demo 'train aligned'")
 REPORT_EXAMPLES = examples("anydepth report studies/demo")
@@ -22,7 +22,8 @@ def study(
     data: Annotated[Path, typer.Option(help="Folder that `anydepth prepare` made, with a test set.")],
     to: Annotated[Path, typer.Option(help="Folder for the study; the same one goes on with it.")],
     config: Annotated[
-        Path | None, typer.Option(help="Settings of the aligned model, from which all variants are made. Default: configs/demo_study.toml.")
+        Path | None,
+        typer.Option(help="Settings of the aligned model, a file or a name, from which all variants are made. Default: demo_study."),
     ] = None,
     exit_config: Annotated[
         Path | None, typer.Option(help="What a second stage changes. Default: a quarter of the updates at half of the rate.")
@@ -39,7 +40,8 @@ def study(
     """Run the paper's experiments on prepared text; what they share is trained once, and a stopped study goes on where it was."""
     from anydepth.study import StudyWishes, run_study
 
-    run_study(StudyWishes(names, data, to, config, exit_config, minutes_per_run, seeds, jobs, title), is_dry=dry_run, say=say)
+    first, second = config and settings_file(config), exit_config and settings_file(exit_config)
+    run_study(StudyWishes(names, data, to, first, second, minutes_per_run, seeds, jobs, title), is_dry=dry_run, say=say)
 
 
 def study_step(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anydepth.errors import UsageError
-from anydepth.options import AverageExit, BleuDrop, Flops, PolicyHelp, RunFolder, examples, say
+from anydepth.options import AverageExit, BleuDrop, Flops, PolicyHelp, RunFolder, examples, say, settings_file
 
 if TYPE_CHECKING:
     from anydepth.evaluation.bench.bench import Bench, BenchSettings
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 FORMATS = ("onnx", "ctranslate2")
 EXPORT_EXAMPLES = examples(
-    "anydepth export runs/demo/exits --format onnx",
-    "anydepth export runs/demo/exits --format ctranslate2 --exit 3 --int8",
+    "anydepth export runs/demo/exits --format onnx  # needs pip install 'anydepth[onnx]'",
+    "anydepth export runs/demo/exits --format ctranslate2 --exit 3 --int8  # needs pip install 'anydepth[ctranslate2]'",
 )
 BENCH_EXAMPLES = examples(
-    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --against ctranslate2 --picture bench.png",
-    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --shape configs/iwslt14_de_en.toml --batch 1 --batch 32",
-    "anydepth bench --shape configs/iwslt14_de_en.toml --exits-histogram 0.6,0.2,0.1,0.05,0.03,0.02 --against ctranslate2",
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --picture bench.png",
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --shape iwslt14_de_en --batch 1 --batch 32",
+    "anydepth bench --shape iwslt14_de_en --exits-histogram 0.6,0.2,0.1,0.05,0.03,0.02",
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --against ctranslate2  # needs pip install 'anydepth[ctranslate2]'",
 )
 
 
@@ -149,7 +150,7 @@ def shape_bench(
     from anydepth.evaluation.bench.shape import parse_shares
     from anydepth.model.run import Run
 
-    config = load_config(shape)
+    config = load_config(settings_file(shape))
     blocks = config.model.blocks
     units = (config if run is None else Run(run).config).exits.halting_units
     if histogram is not None:

@@ -13,7 +13,6 @@ from statistics import median
 
 import torch
 
-import anydepth
 from anydepth.config import Config, load_config, read_settings, save_config, with_changes
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 from anydepth.evaluation.bench.recipe import cpu_name, versions
@@ -38,6 +37,7 @@ from anydepth.evaluation.study.trends import compare
 from anydepth.evaluation.study.variants import Variant, chosen_experiments, one_classifier, seeded, variant_config
 from anydepth.evaluation.tuning import MOST_OVERLAP
 from anydepth.model.run import Run
+from anydepth.shipped import shipped_file
 from anydepth.text.overlap import pairs_seen_in_training
 from anydepth.text.prepare import PreparedData, file_hash
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run
@@ -138,9 +138,7 @@ def planned_study(wishes: StudyWishes, places: Places) -> tuple[Study, float]:
 
 def first_stage(file: Path | None) -> Config:
     """The settings of the aligned model; those that would make variants differ by more than their names say are refused."""
-    path = file or Path(anydepth.__file__).parent.parent / "configs" / "demo_study.toml"
-    if not path.exists():
-        raise UsageError(f"there is no {path}; name the settings of the aligned model with --config")
+    path = file or shipped_file("demo_study")
     config = load_config(path)
     values, plain = config.model_dump(), Config().model_dump()
     for section, key in PLAIN:

@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from anydepth.config import Config, exit_weights, load_config, make_config, save_config, with_changes
 from anydepth.errors import ConfigError
+from anydepth.shipped import shipped_file, shipped_names
 
-CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))
+CONFIGS = [shipped_file(name) for name in shipped_names()]
 
 
 def refused(message: str, *changes: str, values: dict[str, object] | None = None) -> None:

@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "atomic": {"errors"},
     "waiting": set(),
     "config": EVERYWHERE,
+    "shipped": {"errors"},
     "text": EVERYWHERE | {"config"},
     "model": EVERYWHERE | {"config", "text"},
     "exits": EVERYWHERE | {"config", "text", "model"},
@@ -29,17 +30,18 @@ MAY_IMPORT = {
     "evaluation": BELOW_SEARCH | {"inference"},
     "inference": BELOW_SEARCH,
     "server": BELOW_SEARCH | {"inference"},
-    "options": BELOW_SEARCH | {"inference"},
+    "options": BELOW_SEARCH | {"inference", "shipped"},
+    "settings": EVERYWHERE | {"shipped", "options"},
     "pictures": BELOW_SEARCH | {"inference", "evaluation", "options"},
     "speed": BELOW_SEARCH | {"inference", "evaluation", "options"},
     "teaching": BELOW_SEARCH | {"inference", "evaluation", "options"},
     "recipes": EVERYWHERE | {"text", "options"},
-    "demo": BELOW_SEARCH | {"training", "evaluation", "inference"},
-    "study": BELOW_SEARCH | {"training", "evaluation", "inference", "demo"},
+    "demo": BELOW_SEARCH | {"shipped", "training", "evaluation", "inference"},
+    "study": BELOW_SEARCH | {"shipped", "training", "evaluation", "inference", "demo"},
     "research": {"study", "evaluation", "options"},
     "cli": BELOW_SEARCH
     | {"training", "evaluation", "inference", "demo", "server"}
-    | {"options", "pictures", "speed", "teaching", "recipes", "research", "waiting"},
+    | {"options", "pictures", "speed", "teaching", "recipes", "research", "settings", "waiting"},
     "__main__": {"cli"},
 }
 

@@ -1,10 +1,13 @@
 """README.md: its commands parse, its links lead somewhere, and its file tree is the tree."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from cli.parsing import anydepth_commands, check_arguments
+
+from anydepth.shipped import find_settings
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -81,9 +84,11 @@ def readme_tree() -> list[str]:
 @pytest.mark.parametrize("command", readme_commands(), ids=" ".join)
 def test_a_command_of_the_readme_parses(command: list[str]) -> None:
     check_arguments(command)
-    for word in command:
-        if re.fullmatch(r"configs/.*\.toml", word):
-            assert (ROOT / word).is_file()
+    if command[0] == "train" and not command[1].startswith("-"):
+        assert find_settings(Path(command[1])).is_file()
+    for option, value in pairwise(command):
+        if option in ("--config", "--exit-config", "--exits-config", "--shape"):
+            assert find_settings(Path(value)).is_file()
 
 
 def test_the_readme_shows_every_verb_that_a_newcomer_needs() -> None:

@@ -16,6 +16,7 @@ from anydepth.inference.onnx.export import export_folder, export_onnx
 from anydepth.inference.points import PointSet, Wish, choose_point
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
+from anydepth.shipped import shipped_file
 from anydepth.text.demo.corpus import write_corpus
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import continued_run, new_run, train_run
@@ -35,7 +36,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(folder / "text")
     train, valid, test = (str(folder / "text" / split) for split in ("train", "valid", "test"))
     prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=2000), folder / "data")
-    config = Path(__file__).parents[1] / "configs" / "demo.toml"
+    config = shipped_file("demo")
     run = folder / "run"
     train_run(run, lambda: new_run(run, config, folder / "data", [], overwrite=False), validation_scorer)
     return folder

@@ -1,10 +1,7 @@
 """The runs of a study: what each experiment needs, and that what several need is there once."""
 
-from pathlib import Path
-
 import pytest
 
-import anydepth
 from anydepth.config import Config, load_config, make_config
 from anydepth.errors import UsageError
 from anydepth.evaluation.study.plan import default_second_stage
@@ -16,9 +13,9 @@ from anydepth.evaluation.study.variants import (
     variant_config,
 )
 from anydepth.research import NAMES
+from anydepth.shipped import shipped_file
 
-CONFIGS = Path(anydepth.__file__).parent.parent / "configs"
-FIRST_STAGES = ["demo.toml", "demo_study.toml", "multi30k_study.toml", "iwslt14_de_en.toml", "wmt14_en_fr.toml"]
+FIRST_STAGES = ["demo", "demo_study", "multi30k_study", "iwslt14_de_en", "wmt14_en_fr"]
 
 
 def names(experiments: list[str], config: Config, seeds: int = 1) -> list[str]:
@@ -59,9 +56,9 @@ def test_a_second_seed_trains_every_run_again_with_other_random_numbers() -> Non
     assert (seeds["mixed-3"], seeds["mixed-3.2"]) == (config.training.seed, config.training.seed + 1)
 
 
-@pytest.mark.parametrize("file", FIRST_STAGES)
-def test_every_variant_of_every_shipped_first_stage_has_settings_that_can_be(file: str) -> None:
-    config = load_config(CONFIGS / file, ["training.minutes=none"])
+@pytest.mark.parametrize("name", FIRST_STAGES)
+def test_every_variant_of_every_shipped_first_stage_has_settings_that_can_be(name: str) -> None:
+    config = load_config(shipped_file(name), ["training.minutes=none"])
     for variant in planned_variants(chosen_experiments(["all"]), config, seeds=1):
         made = variant_config(variant, config, default_second_stage(config))
         is_second = variant.origin is not None
