@@ -14,6 +14,7 @@ import typer
 from anydepth import __version__
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 from anydepth.exits.names import THRESHOLD_FAMILIES
+from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_BLOCKS, MOST_CANDIDATES, MOST_LENGTH, MOST_MINUTES, MOST_PIECES, MOST_UPDATES
 from anydepth.options import (
     AverageExit,
     BatchTokens,
@@ -44,6 +45,7 @@ from anydepth.waiting import choose_waiting
 if TYPE_CHECKING:
     from anydepth.inference.translator import Translation, Translator
 
+MOST_SAID = 2000  # characters of an error
 
 app = typer.Typer(
     help="Translation models that think only as deep as each word needs.",
@@ -65,7 +67,7 @@ def anydepth(version: Annotated[bool, typer.Option("--version", help="Print the 
 @app.command(epilog=examples("anydepth corpus --to corpus"))
 def corpus(
     to: Annotated[Path, typer.Option(help="Folder for {train,valid,test}.{de,en}.")],
-    seed: Annotated[int, typer.Option(min=0, help="Another seed makes other sentences.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another seed makes other sentences.")] = 1,
 ) -> None:
     """Write the built-in German-English corpus as plain text files."""
     from anydepth.text.demo.corpus import write_corpus
@@ -89,11 +91,13 @@ def prepare(
     valid: Annotated[str, typer.Option(metavar="PREFIX", help="Held-out text to validate on.")],
     to: Annotated[Path, typer.Option(help="Folder for tokenizers and token files.")],
     test: Annotated[str | None, typer.Option(metavar="PREFIX", help="Held-out text to test on.")] = None,
-    vocab_size: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Pieces in a vocabulary. Default: 10,000.")] = None,
+    vocab_size: Annotated[int | None, typer.Option(min=1, max=MOST_PIECES, help="Pieces in a vocabulary. Default: 10,000.")] = None,
     joint: Annotated[bool, typer.Option("--joint/--separate", help="One vocabulary for both languages, or one for each.")] = True,
-    max_tokens: Annotated[int, typer.Option(help="Drop training pairs with a side longer than this.")] = 250,
+    max_tokens: Annotated[int, typer.Option(max=MOST_LENGTH, help="Drop training pairs with a side longer than this.")] = 250,
     max_ratio: Annotated[float, typer.Option(help="Drop training pairs whose sides differ by more than this factor.")] = 3.0,
-    sample: Annotated[int, typer.Option(help="Lines to learn the vocabulary from; memory grows with it, not with the corpus.")] = 1_000_000,
+    sample: Annotated[
+        int, typer.Option(max=MOST_UPDATES, help="Lines to learn the vocabulary from; memory grows with it, not with the corpus.")
+    ] = 1_000_000,
     tokenizer_from: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Use the vocabulary of this run or prepared folder, as --from needs for other text.")
     ] = None,
@@ -127,7 +131,7 @@ def train(
         ),
     ] = None,
     changes: Settings = None,
-    minutes: Annotated[float | None, typer.Option(min=0.0, help="Stop after this time even if updates are left.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.0, max=MOST_MINUTES, help="Stop after this time even if updates are left.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run at --to.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run at --to.")] = False,
 ) -> None:
@@ -164,7 +168,7 @@ def translate(
     bleu_drop: BleuDrop = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
-    best: Annotated[int, typer.Option(min=1, help="Translations to give for each line (with --json).")] = 1,
+    best: Annotated[int, typer.Option(min=1, max=MOST_BEAM, help="Translations to give for each line (with --json).")] = 1,
     batch_tokens: BatchTokens = None,
     engine: EngineName = "auto",
     int8: Int8 = False,
@@ -253,10 +257,12 @@ def tune(
     method: Annotated[
         str, typer.Option(help="replay: score all candidates on a record, decode the best. decode: decode all, as the paper does.")
     ] = "replay",
-    candidates: Annotated[int, typer.Option(min=1, help="Threshold vectors to try.")] = 10_000,
-    segment: Annotated[float, typer.Option(min=0.01, help="Width of the segments of the average exit; each gets a point.")] = 0.25,
-    decoded: Annotated[int, typer.Option(min=1, help="Candidates that replay decodes in each segment.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed tries other candidates.")] = 1,
+    candidates: Annotated[int, typer.Option(min=1, max=MOST_CANDIDATES, help="Threshold vectors to try.")] = 10_000,
+    segment: Annotated[
+        float, typer.Option(min=0.01, max=float(MOST_BLOCKS), help="Width of the segments of the average exit; each gets a point.")
+    ] = 0.25,
+    decoded: Annotated[int, typer.Option(min=1, max=MOST_CANDIDATES, help="Candidates that replay decodes in each segment.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another seed tries other candidates.")] = 1,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     batch_tokens: BatchTokens = None,
@@ -303,18 +309,36 @@ def main() -> None:
     choose_waiting()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files may be any bytes
     try:
         app()
     except Interrupted as error:
         say(str(error))
         sys.exit(error.exit_code)
     except AnydepthError as error:
-        say(f"error: {error}")
+        say_error(str(error))
         sys.exit(error.exit_code)
     except OSError as error:
-        say(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        say_error(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         sys.exit(1)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        say_error("there is not enough memory for this; lower --batch-tokens, --beam or the sizes of the model")
+        sys.exit(1)
+
+
+def say_error(text: str) -> None:
+    """An error as one line of a bearable length: what a name of a file or a value could do to the terminal is written out."""
+    line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    if len(line) > MOST_SAID:
+        line = f"{line[: MOST_SAID // 2]} ... {line[-MOST_SAID // 2 :]}"
+    say(f"error: {line}")
+
+
+def is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
+    """Whether memory was asked for and not had: Python and C++ say so with a MemoryError, torch in the text of its own."""
+    return isinstance(error, MemoryError) or "not enough memory" in str(error) or "out of memory" in str(error)
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:

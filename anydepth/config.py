@@ -2,7 +2,6 @@
 
 import difflib
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,9 +11,27 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from anydepth.atomic import write_text
 from anydepth.errors import ConfigError
+from anydepth.limits import (
+    LARGEST_SEED,
+    MOST_ACCUMULATION,
+    MOST_BATCH_TOKENS,
+    MOST_BEAM,
+    MOST_BLOCKS,
+    MOST_CHECKPOINTS,
+    MOST_DIM,
+    MOST_HEADS,
+    MOST_LENGTH,
+    MOST_MINUTES,
+    MOST_PATHS,
+    MOST_UPDATES,
+)
+from anydepth.reading import Unreadable, parse_toml, read_toml, shown
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-Positive = Annotated[int, Field(ge=1)]
+Dim = Annotated[int, Field(ge=1, le=MOST_DIM)]
+Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
+Updates = Annotated[int, Field(ge=1, le=MOST_UPDATES)]
+Tokens = Annotated[int, Field(ge=1, le=MOST_BATCH_TOKENS)]
 Weighting = Literal["1", "n", "sqrt(n)", "1/sqrt(n)", "1/n"]
 
 WEIGHTINGS: dict[str, Callable[[int], float]] = {
@@ -39,30 +56,30 @@ class Section(BaseModel):
 class EncoderConfig(Section):
     """The encoder's own sizes."""
 
-    blocks: Positive = 6
-    dim: Positive = 512
-    ffn_dim: Positive = 1024
+    blocks: Blocks = 6
+    dim: Dim = 512
+    ffn_dim: Dim = 1024
 
 
 class DecoderConfig(Section):
     """The decoder's own sizes; its number of blocks is `model.blocks`, the N of the paper."""
 
-    dim: Positive = 256
-    ffn_dim: Positive = 1024
+    dim: Dim = 256
+    ffn_dim: Dim = 1024
 
 
 class ModelConfig(Section):
     """A Transformer with an exit after every decoder block, or after the last one only (the baseline)."""
 
-    blocks: Positive = 6
-    heads: Positive = 4
+    blocks: Blocks = 6
+    heads: Annotated[int, Field(ge=1, le=MOST_HEADS)] = 4
     encoder: EncoderConfig = EncoderConfig()
     decoder: DecoderConfig = DecoderConfig()
     classifiers: Literal["untied", "shared", "tied"] = "untied"
     exits: Literal["all", "last"] = "all"
     dropout: Probability = 0.3
     attention_dropout: Probability = 0.0
-    max_length: Positive = 256
+    max_length: Annotated[int, Field(ge=1, le=MOST_LENGTH)] = 256
 
     @model_validator(mode="after")
     def sizes_fit(self) -> "ModelConfig":
@@ -86,42 +103,42 @@ class TrainingConfig(Section):
 
     mode: Literal["aligned", "mixed", "layerdrop"] = "aligned"
     exit_weights: Annotated[Weighting | list[Annotated[float, Field(gt=0)]], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
-    paths: Positive = 1
+    paths: Annotated[int, Field(ge=1, le=MOST_PATHS)] = 1
     layer_drop: Probability = LAYER_DROP
     gradient_ratio: Annotated[float, Field(gt=0)] | None = None
     label_smoothing: Probability = 0.1
     precision: Literal["float32", "bfloat16"] = "float32"
-    updates: Positive = 50_000
-    minutes: Annotated[float, Field(gt=0)] | None = None
-    batch_tokens: Positive = 4096
-    accumulation: Positive = 1
+    updates: Updates = 50_000
+    minutes: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None = None
+    batch_tokens: Tokens = 4096
+    accumulation: Annotated[int, Field(ge=1, le=MOST_ACCUMULATION)] = 1
     learning_rate: Annotated[float, Field(gt=0)] = 5e-4
-    warmup: Positive = 4000
+    warmup: Updates = 4000
     cooldown: Annotated[float, Field(ge=0, le=1)] = 0.0
     clip_norm: Annotated[float, Field(gt=0)] = 3.0
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    log_every: Positive = 50
-    save_every: Positive = 500
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 1
+    log_every: Updates = 50
+    save_every: Updates = 500
     final: Literal["last", "best", "average"] = "best"
-    average: Positive = 10
-    patience: Positive | None = None
+    average: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)] = 10
+    patience: Updates | None = None
 
 
 class ValidationConfig(Section):
     """What is measured on the validation set during training, how often, and which figure decides what is best."""
 
-    every: Positive = 500
+    every: Updates = 500
     metric: Literal["loss", "bleu"] = "loss"
-    sentences: Annotated[int, Field(ge=0)] = 200
-    batch_tokens: Positive = 4096
+    sentences: Annotated[int, Field(ge=0, le=MOST_UPDATES)] = 200
+    batch_tokens: Tokens = 4096
 
 
 class ExitsConfig(Section):
     """How the model learns where to stop: section 3 of the paper. Without a halting module there is nothing to learn."""
 
     halting: Literal["none", "sequence", "multinomial", "geometric"] = "none"
-    halting_units: Annotated[int, Field(ge=0, le=65_536)] = 0
+    halting_units: Annotated[int, Field(ge=0, le=MOST_DIM)] = 0
     oracle: Literal["likelihood", "correctness", "bleu"] = "correctness"
     exit_penalty: Annotated[float, Field(ge=0)] = 0.1
     kernel_width: Annotated[float, Field(ge=0)] = 0.0
@@ -134,11 +151,11 @@ class ExitsConfig(Section):
 class DecodingConfig(Section):
     """Defaults of translate and evaluate."""
 
-    beam: Positive = 5
+    beam: Annotated[int, Field(ge=1, le=MOST_BEAM)] = 5
     length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0
     length_ratio: Annotated[float, Field(gt=0, le=100)] = 1.5
-    length_offset: Positive = 20
-    batch_tokens: Positive = 4096
+    length_offset: Annotated[int, Field(ge=1, le=MOST_LENGTH)] = 20
+    batch_tokens: Tokens = 4096
 
 
 class Config(Section):
@@ -221,14 +238,12 @@ def load_config(path: Path, changes: Iterable[str] = (), *, over: Config | None 
 def read_settings(path: Path) -> dict[str, Any]:
     """The contents of the TOML file at `path`, unchecked."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return read_toml(Path(path))
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration at {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from error
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
+    except Unreadable as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -297,9 +312,11 @@ def _section(above: type[BaseModel], name: str) -> type[BaseModel] | None:
 
 def _parse_value(text: str) -> Any:
     """A TOML value; text that is not TOML stands for itself, so that words need no quotes."""
+    if "\n" in text:
+        return text
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}")["value"]
+    except Unreadable:
         return text
 
 
@@ -315,9 +332,10 @@ def _first_problem(error: ValidationError) -> str:
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     if problem["type"] == "model_type":
-        return f"{'.'.join(place)} is a section of settings and cannot be {problem['input']!r}; set one of {', '.join(_known_keys(place))}"
+        choices = ", ".join(_known_keys(place))
+        return f"{'.'.join(place)} is a section of settings and cannot be {shown(problem['input'])}; set one of {choices}"
     name = ".".join(part for part in place if part not in {"literal", "list"} and not part.startswith(("literal[", "list[", "constrained")))
-    return f"{name} = {problem['input']!r} cannot be used: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    return f"{name} = {shown(problem['input'])} cannot be used: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
 def _known_keys(sections: list[str]) -> list[str]:

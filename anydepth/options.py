@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anydepth.exits.names import POLICY_FORMS
+from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
 
 if TYPE_CHECKING:
     from anydepth.exits.policies import Policy
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that `anydepth train` made.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as in model.blocks=3.")]
-Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses to keep; 1 is greedy. Default: the run's decoding.beam.")]
+Beam = Annotated[int | None, typer.Option(min=1, max=MOST_BEAM, help="Hypotheses to keep; 1 is greedy. Default: the run's decoding.beam.")]
 LengthPenalty = Annotated[float | None, typer.Option(min=0.0, max=10.0, help="Exponent of the length by which scores are divided.")]
 AverageExit = Annotated[float | None, typer.Option(metavar="AE", help="Wish: the best tuned point of at most this average exit.")]
 Flops = Annotated[
@@ -30,7 +31,7 @@ EngineName = Annotated[
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="8-bit products: faster, and a few words differ. Native and onnx.")]
 ConfigHelp = "A TOML file of settings, or the name of settings that come with anydepth (see `anydepth configs`)"
-BatchTokens = Annotated[int | None, typer.Option(min=1, help="Source tokens times beam that are searched together.")]
+BatchTokens = Annotated[int | None, typer.Option(min=1, max=MOST_BATCH_TOKENS, help="Source tokens times beam that are searched together.")]
 
 
 def examples(*commands: str) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from anydepth.limits import MOST_JOBS, MOST_LENGTH
 from anydepth.options import examples, say
 
 data = typer.Typer(help="Turn the official archives of public corpora into text files.", no_args_is_help=True, rich_markup_mode=None)
@@ -13,7 +14,7 @@ Archives = Annotated[
     typer.Option("--archive", metavar="FILE|DIR", help="An official archive, or a folder that has them, packed or not; may be repeated."),
 ]
 To = Annotated[Path, typer.Option(metavar="DIR", help="Folder for {train,valid,test} in both languages, and recipe.json.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Processes that make tokens; the result is the same.")]
+Jobs = Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Processes that make tokens; the result is the same.")]
 
 
 @data.command("iwslt14", epilog=examples("anydepth data iwslt14 --archive de-en.tgz --to iwslt14  # needs pip install 'anydepth[recipes]'"))
@@ -39,7 +40,7 @@ def iwslt14(
 def wmt14_en_fr(
     archive: Archives,
     to: To,
-    max_words: Annotated[int, typer.Option(min=1, help="Drop training pairs with a side of more words.")] = 175,
+    max_words: Annotated[int, typer.Option(min=1, max=MOST_LENGTH, help="Drop training pairs with a side of more words.")] = 175,
     jobs: Jobs = 1,
 ) -> None:
     """WMT'14 English-French (five training archives and test-full.tgz): about 35.5 million pairs, Moses tokens."""

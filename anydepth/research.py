@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from anydepth.limits import MOST_JOBS, MOST_MINUTES, MOST_SEEDS
 from anydepth.options import examples, say, settings_file
 
 STUDY_EXAMPLES = examples(
@@ -30,10 +31,14 @@ def study(
     ] = None,
     minutes_per_run: Annotated[
         float | None,
-        typer.Option(min=0.01, help="As many updates as the aligned model does in this time, for all variants. Default: training.updates."),
+        typer.Option(
+            min=0.01,
+            max=MOST_MINUTES,
+            help="As many updates as the aligned model does in this time, for all variants. Default: training.updates.",
+        ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Train every run so many times, with other random numbers.")] = 1,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Steps at a time. Default: one for each core.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=MOST_SEEDS, help="Train every run so many times, with other random numbers.")] = 1,
+    jobs: Annotated[int | None, typer.Option(min=1, max=MOST_JOBS, help="Steps at a time. Default: one for each core.")] = None,
     title: Annotated[str | None, typer.Option(help="What the report calls the text. Default: the folder's name and its pairs.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
 ) -> None:

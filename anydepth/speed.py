@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anydepth.errors import UsageError
+from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_LENGTH, MOST_PIECES, MOST_ROUNDS, MOST_THREADS, MOST_UPDATES
 from anydepth.options import AverageExit, BleuDrop, Flops, PolicyHelp, RunFolder, examples, say, settings_file
 
 if TYPE_CHECKING:
@@ -65,21 +66,29 @@ def bench(
     average_exit: AverageExit = None,
     flops: Flops = None,
     bleu_drop: BleuDrop = None,
-    batch: Annotated[list[int] | None, typer.Option(help="Sentences in a batch; may be repeated. Default: 1, 8 and 32.")] = None,
-    beam: Annotated[list[int] | None, typer.Option(help="Hypotheses to keep; may be repeated. Default: 1 and 5.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of every contestant.")] = 1,
-    rounds: Annotated[int, typer.Option(help="How often everything is timed, contestants in turn.")] = 5,
-    sentences: Annotated[int | None, typer.Option(help="Sentences to translate. Default: all, or four of the largest batches.")] = None,
+    batch: Annotated[
+        list[int] | None, typer.Option(max=MOST_ROUNDS, help="Sentences in a batch; may be repeated. Default: 1, 8 and 32.")
+    ] = None,
+    beam: Annotated[list[int] | None, typer.Option(max=MOST_BEAM, help="Hypotheses to keep; may be repeated. Default: 1 and 5.")] = None,
+    threads: Annotated[int, typer.Option(max=MOST_THREADS, help="Threads of every contestant.")] = 1,
+    rounds: Annotated[int, typer.Option(max=MOST_ROUNDS, help="How often everything is timed, contestants in turn.")] = 5,
+    sentences: Annotated[
+        int | None, typer.Option(max=MOST_UPDATES, help="Sentences to translate. Default: all, or four of the largest batches.")
+    ] = None,
     shape: Annotated[
         Path | None, typer.Option(metavar="CONFIG", help="Time a model of this shape with random weights and forced exits.")
     ] = None,
-    vocab: Annotated[int, typer.Option(help="Words of the --shape.")] = 10_000,
-    source_length: Annotated[int, typer.Option(help="Source tokens of the --shape, the end of the sentence included.")] = 23,
-    output_length: Annotated[int, typer.Option(help="Output tokens of the --shape.")] = 25,
+    vocab: Annotated[int, typer.Option(max=MOST_PIECES, help="Words of the --shape.")] = 10_000,
+    source_length: Annotated[
+        int, typer.Option(max=MOST_LENGTH, help="Source tokens of the --shape, the end of the sentence included.")
+    ] = 23,
+    output_length: Annotated[int, typer.Option(max=MOST_LENGTH, help="Output tokens of the --shape.")] = 25,
     exits_histogram: Annotated[
         str | None, typer.Option(metavar="SHARE,...", help="Shares of the exits 1..N of the --shape. Default: those of RUN's policy.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed draws other weights, sentences and exits for the --shape.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Another seed draws other weights, sentences and exits for the --shape.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
     to: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the JSON to this file.")] = None,
     picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw tokens a second: .png, .svg or .pdf.")] = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from anydepth.limits import MOST_BEAM, MOST_UPDATES
 from anydepth.options import RunFolder, examples, say
 
 SCORE_EXAMPLES = examples(
@@ -16,10 +17,11 @@ SCORE_EXAMPLES = examples(
 def score_exits(
     run: RunFolder,
     sentences: Annotated[
-        int | None, typer.Option(min=1, metavar="K", help="Score a sample of K training pairs, always the same. Default: all.")
+        int | None,
+        typer.Option(min=1, max=MOST_UPDATES, metavar="K", help="Score a sample of K training pairs, always the same. Default: all."),
     ] = None,
     metric: Annotated[str, typer.Option(help="Sentence-level bleu or chrf, in points.")] = "bleu",
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses to keep; 1 is greedy.")] = 1,
+    beam: Annotated[int, typer.Option(min=1, max=MOST_BEAM, help="Hypotheses to keep; 1 is greedy.")] = 1,
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Prepared text in the run's vocabulary. Default: what the run was trained on.")
     ] = None,

@@ -13,11 +13,13 @@ import anydepth
 PACKAGE = Path(anydepth.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-EVERYWHERE = {"errors", "atomic"}
+EVERYWHERE = {"errors", "limits", "reading", "atomic"}
 BELOW_SEARCH = EVERYWHERE | {"config", "text", "model", "exits", "search"}
 MAY_IMPORT = {
     "__init__": {"inference"},  # the public surface, loaded when it is asked for
     "errors": set(),
+    "limits": set(),
+    "reading": set(),
     "atomic": {"errors"},
     "waiting": set(),
     "config": EVERYWHERE,
@@ -38,7 +40,7 @@ MAY_IMPORT = {
     "recipes": EVERYWHERE | {"text", "options"},
     "demo": BELOW_SEARCH | {"shipped", "training", "evaluation", "inference"},
     "study": BELOW_SEARCH | {"shipped", "training", "evaluation", "inference", "demo"},
-    "research": {"study", "evaluation", "options"},
+    "research": {"limits", "study", "evaluation", "options"},
     "cli": BELOW_SEARCH
     | {"training", "evaluation", "inference", "demo", "server"}
     | {"options", "pictures", "speed", "teaching", "recipes", "research", "settings", "waiting"},

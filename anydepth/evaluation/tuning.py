@@ -105,7 +105,7 @@ def tunable_family(policy: str | None, translator: Translator) -> str:
             f"--policy {policy}: {name} takes the most probable exit and has no thresholds to tune; its depth is set by exits.exit_penalty"
         )
     family, values = threshold_family(name, argument)
-    threshold_policy(family, [0.5] * (model.blocks - 1), model)  # refuses what has no thresholds, or not in this model
+    family = threshold_policy(family, [0.5] * (model.blocks - 1), model).family  # refuses what has no thresholds, or not in this model
     if values:
         raise UsageError(f"--policy {policy}: tuning finds the thresholds; name the policy alone, as in {family}")
     return family

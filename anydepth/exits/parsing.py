@@ -11,10 +11,12 @@ from anydepth.exits.halting import GeometricHalting, MultinomialHalting, Sequenc
 from anydepth.exits.names import POLICY_FORMS, THRESHOLD_FAMILIES
 from anydepth.exits.policies import FixedExit, MultinomialExit, Policy, SequenceExit, UniformExit
 from anydepth.exits.thresholds import Confidence, HaltProbability, Margin, ShortlistConfidence, Similarity, ThresholdExit, check_thresholds
+from anydepth.limits import LARGEST_SEED, MOST_PIECES
 
 DEFAULT_SEED = 1
 DEFAULT_THRESHOLD = 0.5
 DEFAULT_SHORTLIST = 64
+MOST_DIGITS = 40  # of a whole number; Python itself refuses to read thousands of them
 TRAINED = {"sequence": SequenceHalting, "multinomial": MultinomialHalting, "geometric": GeometricHalting}
 
 
@@ -49,15 +51,21 @@ def threshold_family(name: str, argument: str) -> tuple[str, str]:
     if name != "shortlist":
         return name, argument
     size, _, values = argument.partition(":")
-    if not re.fullmatch(r"[1-9][0-9]*", size or str(DEFAULT_SHORTLIST)):
+    size = size or str(DEFAULT_SHORTLIST)
+    if not re.fullmatch(r"[1-9][0-9]*", size):
         raise UsageError(
             f"shortlist:{argument}: the shortlist is a number of words, then come thresholds, as in shortlist:{DEFAULT_SHORTLIST}:0.9"
         )
-    return f"shortlist:{size or DEFAULT_SHORTLIST}", values
+    if (words := _whole(size)) is None or words > MOST_PIECES:
+        raise UsageError(f"shortlist:{argument}: no vocabulary has so many words; make the shortlist {MOST_PIECES:,} or shorter")
+    return f"shortlist:{size}", values
 
 
 def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTransformer) -> ThresholdExit:
-    """The policy of `family`, such as "confidence" or "shortlist:64", with one threshold for each block but the last."""
+    """The policy of `family`, such as "confidence" or "shortlist:64", with one threshold for each block but the last.
+
+    A shortlist longer than the vocabulary is the vocabulary.
+    """
     name, _, size = family.partition(":")
     halting, taus = model.halting, tuple(thresholds)
     match name:
@@ -73,7 +81,8 @@ def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTr
         case "similarity":
             return ThresholdExit(family, taus, Similarity, similarity_decision)
         case "shortlist":
-            return ThresholdExit(family, taus, lambda: ShortlistConfidence(model, int(size)), shortlist_decision(int(size)))
+            words = min(int(size), model.target_embedding.num_embeddings)
+            return ThresholdExit(f"{name}:{words}", taus, lambda: ShortlistConfidence(model, words), shortlist_decision(words))
     raise UsageError(f"{family} has no thresholds; those that have: {', '.join(THRESHOLD_FAMILIES)}")
 
 
@@ -109,9 +118,9 @@ def _numbers(text: str, values: str) -> list[float]:
 def _fixed(text: str, argument: str, exits: Sequence[int], blocks: int) -> FixedExit:
     if not re.fullmatch(r"-?[0-9]+", argument):
         raise UsageError(f"{text}: a fixed exit is a block number, as in fixed:{exits[-1]}")
-    if int(argument) not in exits:
+    if (n := _whole(argument)) is None or n not in exits:
         raise UsageError(f"{text}: {_exits_of(exits)}")
-    return FixedExit(int(argument), blocks)
+    return FixedExit(n, blocks)
 
 
 def _seed(text: str, argument: str) -> int:
@@ -119,7 +128,16 @@ def _seed(text: str, argument: str) -> int:
     digits = argument.removeprefix("seed=")
     if argument and not re.fullmatch(r"[0-9]+", digits):
         raise UsageError(f"{text}: the seed is a whole number from 0 on, as in uniform:{DEFAULT_SEED}")
-    return int(digits) if argument else DEFAULT_SEED
+    if not argument:
+        return DEFAULT_SEED
+    if (seed := _whole(digits)) is None or seed > LARGEST_SEED:
+        raise UsageError(f"{text}: the seed is a whole number of 63 bits; take a smaller one, as in uniform:{DEFAULT_SEED}")
+    return seed
+
+
+def _whole(digits: str) -> int | None:
+    """The number that the digits, with a sign or without, write; None for one that is too long to be meant."""
+    return int(digits) if len(digits) <= MOST_DIGITS else None
 
 
 def _exits_of(exits: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from anydepth.errors import UsageError
 from anydepth.exits.policies import Policy
+from anydepth.limits import MOST_BEAM
 from anydepth.model.cache import DecoderCache
 from anydepth.model.transformer import Transformer
 from anydepth.search.hypotheses import History, Hypothesis, Step
@@ -19,6 +20,7 @@ from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
 __all__ = ["Hypothesis", "SearchSettings", "search"]
 
 NEVER_PRODUCED = [PAD, BOS, UNK]
+MOST_PENALTY = 10.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class SearchSettings:
     def __post_init__(self) -> None:
         if self.beam < 1:
             raise UsageError(f"beam = {self.beam} holds no hypothesis; set it to 1 or more")
+        if self.beam > MOST_BEAM:
+            raise UsageError(f"beam = {self.beam} holds more hypotheses than memory may; set it to {MOST_BEAM:,} or less")
+        if not 0 <= self.length_penalty <= MOST_PENALTY:
+            raise UsageError(f"length_penalty = {self.length_penalty} must lie between 0 and {MOST_PENALTY:g}")
         if not 1 <= self.best <= self.beam:
             raise UsageError(f"best = {self.best} must lie between 1 and beam = {self.beam}; lower best or widen the beam")
         if self.exact_length is not None and self.exact_length < 1:

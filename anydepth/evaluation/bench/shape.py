@@ -71,6 +71,6 @@ def parse_shares(text: str, blocks: int) -> list[float]:
         raise UsageError(f"--exits-histogram {text}: shares are numbers with commas between, as in 0.5,0.3,0.2") from None
     if len(values) != blocks:
         raise UsageError(f"--exits-histogram has {len(values)} shares but the shape has {blocks} exits; give one for each exit")
-    if any(not math.isfinite(value) or value < 0 for value in values) or sum(values) <= 0:
-        raise UsageError(f"--exits-histogram {text}: shares are not negative, and not all of them 0")
+    if any(not math.isfinite(value) or value < 0 for value in values) or not 0 < sum(values) < math.inf:
+        raise UsageError(f"--exits-histogram {text}: shares are not negative, not all of them 0, and finite")
     return [value / sum(values) for value in values]
