@@ -29,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
         with _written_through(path) if _takes_a_stream(path) else _renamed(real_place(path)) as temporary:
             yield temporary
     except OSError as error:
-        raise _cannot_write(path, error) from error
+        raise cannot_write(path, error) from error
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def replacing_folder(to: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
     except OSError as error:
-        raise _cannot_write(to, error) from error
+        raise cannot_write(to, error) from error
     try:
         yield temporary
         while not _has_taken_the_place(temporary, place, old):
@@ -107,7 +107,7 @@ def replacing_folder(to: Path) -> Iterator[Path]:
         if old.exists():
             os.replace(old, temporary)  # so that what is half removed is never put back
     except OSError as error:
-        raise _cannot_write(to, error) from error
+        raise cannot_write(to, error) from error
     finally:
         put_back(to)
         shutil.rmtree(temporary, ignore_errors=True)
@@ -159,7 +159,8 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def _cannot_write(path: Path, error: OSError) -> AnydepthError:
+def cannot_write(path: Path, error: OSError) -> AnydepthError:
+    """What a user is told of a place that cannot be written to."""
     cure = "free some space" if error.errno in FULL else "check the path and its permissions"
     return AnydepthError(f"cannot write {path}: {error.strerror or error}; {cure} or choose another place")
 

@@ -5,8 +5,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -36,6 +35,7 @@ from anydepth.evaluation.study.samples import look_at_words
 from anydepth.evaluation.study.trends import compare
 from anydepth.evaluation.study.variants import Variant, chosen_experiments, one_classifier, seeded, variant_config
 from anydepth.evaluation.tuning import MOST_OVERLAP
+from anydepth.locks import in_turn, one_writer
 from anydepth.model.run import Run
 from anydepth.shipped import shipped_file
 from anydepth.text.overlap import pairs_seen_in_training
@@ -56,6 +56,7 @@ PLAIN = (
     ("exits", "halting"),
 )
 WHAT_A_STUDY_KEEPS = {"config": "settings", "fingerprint": "text", "seeds": "seeds", "second_stage": "second stage"}
+CHANGES_ITS_RUN = ("train", "measure", "score")  # kinds of steps that write to the run that they are about
 # What a kill may leave before study.json is there.
 OWN_NAMES = ("config.toml", "logs", "steps", ".lock", ".study.json.tmp", ".config.toml.tmp")
 
@@ -88,7 +89,7 @@ def run_study(wishes: StudyWishes, *, is_dry: bool, say: Say) -> None:
     if is_dry:
         return
     places.folder.mkdir(parents=True, exist_ok=True)
-    with locked(places.folder / ".lock", who=f"another `anydepth study` is at work in {places.folder}; wait for it, or stop it first"):
+    with one_writer(places.folder):
         save_config(study.config, places.config_file)
         try:
             left = execution.go()
@@ -238,7 +239,8 @@ def do_step(folder: Path, name: str, *, say: Say) -> None:
     if step is None:
         raise UsageError(f"{folder} has no step {name!r}; see its study.json")
     needs = needed_steps(step, steps)
-    with locked(places.steps / f"{step.slug}.lock"):
+    turn = f"run-{step.subject}" if step.kind in CHANGES_ITS_RUN else step.slug  # of a study that was killed, too
+    with in_turn(places.steps / f"{turn}.lock"):
         if places.minutes(step, needs) is not None:
             return
         started = time.monotonic()
@@ -312,23 +314,3 @@ def training_cost(study: Study) -> dict[str, object]:
         "vocabulary": data.manifest.vocab_sizes[data.target_lang],
         "blocks": blocks,
     }
-
-
-@contextmanager
-def locked(path: Path, *, who: str | None = None) -> Iterator[None]:
-    """While inside, no other process on this machine is inside with the same path; the lock of a process that dies is free.
-
-    Where another is inside this waits for it, or with `who` is refused with that sentence.
-    """
-    try:
-        import fcntl
-    except ImportError:  # no such locks on Windows
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if who is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(str(who)) from None
-        yield

@@ -13,7 +13,7 @@ import anydepth
 PACKAGE = Path(anydepth.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-EVERYWHERE = {"errors", "limits", "reading", "atomic"}
+EVERYWHERE = {"errors", "limits", "reading", "atomic", "locks"}
 BELOW_SEARCH = EVERYWHERE | {"config", "text", "model", "exits", "search"}
 MAY_IMPORT = {
     "__init__": {"inference"},  # the public surface, loaded when it is asked for
@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "reading": set(),
     "atomic": {"errors"},
     "waiting": set(),
+    "locks": {"errors", "atomic"},
     "config": EVERYWHERE,
     "shipped": {"errors"},
     "text": EVERYWHERE | {"config"},

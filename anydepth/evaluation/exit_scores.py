@@ -20,7 +20,7 @@ from anydepth.inference.engines import make_engine
 from anydepth.inference.every_exit import search_every_exit
 from anydepth.inference.native.engine import MOST_BLOCKS, has_native
 from anydepth.inference.translator import Translator
-from anydepth.model.run import Run, usable_data
+from anydepth.model.run import Run, changing, usable_data
 from anydepth.text.prepare import PreparedData, file_hash
 
 SEED = 1  # of the sample; a larger one contains a smaller one
@@ -63,7 +63,12 @@ def score_exits(folder: Path, settings: ScoreSettings, *, data_folder: Path | No
     What is there already is not made again: a call after a kill goes on where the other was. The validation pairs, no more of them than
     of the training pairs, are for the exit loss that training is validated by.
     """
-    run = Run(folder)
+    with changing(folder):
+        return _scored(Run(folder), settings, data_folder, overwrite=overwrite, say=say)
+
+
+def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, overwrite: bool, say: Say) -> ExitScores:
+    """`score_exits` for the one who writes to the run."""
     scorer, translator = SentenceScorer(settings.metric), scoring_translator(run)
     data = usable_data(run, data_folder, use="score-exits")
     penalty = translator.config.length_penalty

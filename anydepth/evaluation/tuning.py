@@ -18,7 +18,7 @@ from anydepth.exits.parsing import TRAINED, threshold_family, threshold_policy
 from anydepth.exits.policies import FixedExit, Policy
 from anydepth.inference.points import OperatingPoint, PointSet, kept_points, save_points, weights_fingerprint
 from anydepth.inference.translator import Translation, Translator
-from anydepth.model.run import Run, training_data
+from anydepth.model.run import Run, changing, training_data
 from anydepth.text.corpus import read_pairs, side_path
 from anydepth.text.overlap import pairs_seen_in_training
 from anydepth.text.prepare import file_hash
@@ -65,6 +65,12 @@ def tune_run(folder: Path, valid: str, policy: str | None, settings: TuneSetting
     Every point has been measured by decoding, and the last is full depth itself. `policy` is the family to tune; without one, geometric
     where the run has it, else confidence.
     """
+    with changing(folder):
+        return _tuned(folder, valid, policy, settings, say)
+
+
+def _tuned(folder: Path, valid: str, policy: str | None, settings: TuneSettings, say: Say) -> PointSet:
+    """`tune_run` for the one who writes to the run."""
     translator, run = Translator.load(folder), Run(folder)
     family = tunable_family(policy, translator)
     kept_points(run)  # a damaged file is told of before the work and not after it

@@ -12,9 +12,10 @@ from anydepth.atomic import replacing_folder
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import load_model
 from anydepth.exits.parsing import parse_policy
+from anydepth.locks import one_writer
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
-from anydepth.model.run import Run
+from anydepth.model.run import Run, changing
 from anydepth.model.transformer import Transformer, sinusoids
 from anydepth.search.beam import SearchSettings
 from anydepth.text.tokenizer import BOS, EOS, UNK
@@ -42,7 +43,7 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
         raise UsageError(f"{folder} exists and is not a CTranslate2 model, so it is left alone; choose another place with --to")
     source, target = run.tokenizers()
     source_pieces, target_pieces = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in (source, target))
-    with replacing_folder(folder) as temporary:
+    with changing(run.folder) if to is None else one_writer(to), replacing_folder(folder) as temporary:
         write_ctranslate2(model, source_pieces, target_pieces, temporary, exit=exit, quantization=quantization)
         for file in sorted(run.folder.glob("tokenizer*.model")):
             (temporary / file.name).write_bytes(file.read_bytes())

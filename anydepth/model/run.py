@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from anydepth.atomic import put_back, replacing_folder, write_text
 from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
+from anydepth.locks import one_writer
 from anydepth.model.checkpoint import save_tensors
 from anydepth.model.transformer import Transformer
 from anydepth.text.prepare import PreparedData, file_hash
@@ -111,6 +113,14 @@ class Run:
             tokenizer = Tokenizer.load(joint)
             return tokenizer, tokenizer
         return Tokenizer.load(self.folder / "tokenizer.source.model"), Tokenizer.load(self.folder / "tokenizer.target.model")
+
+
+@contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """While inside, no other command may write to the run at `folder`; what is no run is refused first."""
+    _ = Run(folder).config  # raises where there is none
+    with one_writer(folder):
+        yield
 
 
 def create_run(

@@ -13,6 +13,7 @@ from typing import Any
 
 from anydepth import atomic
 from anydepth.errors import CorpusError
+from anydepth.locks import one_writer
 from anydepth.text.corpus import PairFilter, read_pairs, side_path
 from anydepth.text.tokenizer import Tokenizer, train_tokenizer
 from anydepth.text.tokens import TokenPairs, TokenSide, TokenWriter
@@ -185,6 +186,12 @@ def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, rep
     pair whole. Text is read as a stream, so memory does not grow with it.
     """
     to = Path(to).resolve()
+    with one_writer(to):
+        return _prepared(settings, to, overwrite=overwrite, report=report)
+
+
+def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, report: Callable[[str], None]) -> Manifest:
+    """`prepare` for the one who writes to the folder."""
     atomic.put_back(to)
     _check_place(to, overwrite=overwrite)
     languages = (settings.source_lang, settings.target_lang)

@@ -1,6 +1,7 @@
 """From a command to a run that trains: new, or gone on with."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -8,6 +9,7 @@ import torch
 from anydepth.config import Config, load_config, save_config, with_changes
 from anydepth.errors import AnydepthError, ConfigError, RunError
 from anydepth.exits.scores import scores_to_learn_from, training_scores
+from anydepth.locks import one_writer
 from anydepth.model.checkpoint import load_tensors
 from anydepth.model.run import Run, create_run, note_data, training_data, usable_data
 from anydepth.text.prepare import PreparedData
@@ -92,9 +94,17 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
 
 
 def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer) -> None:
-    """Trains the run that `make_run` leaves at `folder`, from its last saved state where it has one; every worker calls this."""
-    with workers() as group:
-        start_together(group, make_run)
+    """Trains the run that `make_run` leaves at `folder`, from its last saved state where it has one; every worker calls this.
+
+    From before the run is made until training ends the main worker is the one that may write to it.
+    """
+    with workers() as group, ExitStack() as held:
+
+        def make_guarded_run() -> Run:
+            held.enter_context(one_writer(folder))
+            return make_run()
+
+        start_together(group, make_guarded_run)
         run = Run(Path(folder))
         data = training_data(run)
         with Reporter(run, is_main=group.is_main) as reporter:

@@ -19,6 +19,7 @@ from cli.conftest import SETTINGS, write_text_pairs
 import anydepth.study as studies
 from anydepth.evaluation.study.execute import Execution
 from anydepth.evaluation.study.plan import Places, load_study, make_plan, needed_steps
+from anydepth.locks import one_writer
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run
 from anydepth.text.prepare import PreparedData
@@ -207,10 +208,10 @@ def test_the_records_of_a_run_tell_what_made_them(whole: Path) -> None:
 
 
 def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, own_data: Path, own_settings: Path) -> None:
-    with studies.locked(whole / ".lock", who="taken"):
+    with one_writer(whole):
         outcome = anydepth("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
     assert outcome.code == 2
-    assert "another `anydepth study` is at work in" in outcome.err.splitlines()[-1]
+    assert f"another anydepth command is writing to {whole} (process {os.getpid()} since " in outcome.err.splitlines()[-1]
 
 
 def test_a_kill_before_the_study_was_written_down_does_not_bar_its_place(own_data: Path, own_settings: Path, tmp_path: Path) -> None:

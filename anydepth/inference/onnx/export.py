@@ -10,7 +10,7 @@ from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.inference.points import kept_points, weights_fingerprint
-from anydepth.model.run import Run
+from anydepth.model.run import Run, changing
 from anydepth.text.prepare import file_hash
 
 FORMAT = 1
@@ -90,7 +90,7 @@ def export_onnx(run: Run, *, int8: bool, say: Callable[[str], None]) -> Path:
     model, folder = load_model(run), export_folder(run, int8=int8)
     has_points = bool(kept_points(run))
     copied = [*sorted(run.folder.glob("tokenizer*.model")), *([run.points_file] if has_points else [])]
-    with replacing_folder(folder) as temporary:
+    with changing(run.folder), replacing_folder(folder) as temporary:
         graphs = write_graphs(model, temporary, int8=int8)
         for file in copied:
             write_bytes(temporary / file.name, file.read_bytes())

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from anydepth import __version__, atomic
 from anydepth.errors import CorpusError, UsageError
+from anydepth.locks import one_writer
 from anydepth.text.prepare import FileRecord, file_hash
 from anydepth.text.recipes.archives import TextFile, Wanted, find_files
 
@@ -116,7 +117,7 @@ def write_recipe(
     if where.exists() and (not where.is_dir() or any(where.iterdir())):
         raise UsageError(f"{to} exists already and would be overwritten; choose another --to")
     files = find_files(places, recipe.wanted, report=report)
-    with atomic.replacing_folder(where) as folder:
+    with one_writer(where), atomic.replacing_folder(where) as folder:
         with SplitWriter(folder, recipe.languages) as writer:
             fill(writer, files)
         empty = [split for split in SPLITS if not writer.pairs[split]]
