@@ -1,20 +1,24 @@
 """The demo: the whole way from nothing to a model that chooses its depth, and what that is worth, on the built-in corpus."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from anydepth.atomic import write_text
 from anydepth.config import load_config
 from anydepth.errors import UsageError
+from anydepth.evaluation.bench.bench import Bench, BenchSettings, bench_run
+from anydepth.evaluation.bench.contestants import PRECISIONS
+from anydepth.evaluation.bench.table import engines_table
 from anydepth.evaluation.evaluate import EACH_EXIT, Evaluation, evaluate_run
 from anydepth.evaluation.measure import validation_scorer
 from anydepth.evaluation.plots.series import read_points
 from anydepth.evaluation.plots.style import save_figure
 from anydepth.evaluation.plots.tokens import plot_tokens
 from anydepth.evaluation.plots.tradeoff import plot_tradeoff
-from anydepth.evaluation.table import engines_table, evaluation_json, evaluation_table
+from anydepth.evaluation.table import evaluation_json, evaluation_table
 from anydepth.evaluation.tuning import TuneSettings, tune_run
 from anydepth.inference.native.engine import has_native
 from anydepth.inference.points import Wish, load_points
@@ -29,6 +33,7 @@ from anydepth.training.start import continued_config, continued_run, new_run, re
 VOCAB_SIZE = 2000
 SAMPLES = (50, 66, 80)
 BUDGETS = (1.5, 2.0, 3.0)  # average exits
+CLOCK_BUDGET, BATCH, ROUNDS = 2.0, 64, 3  # of the table of engines
 TUNED = ("confidence", "geometric")
 TUNING = TuneSettings(candidates=3000, segment=0.5)
 Say = Callable[[str], None]
@@ -53,7 +58,7 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
     evaluation = measure_policies(run, text, say)
     write_text(to / "evaluation.json", evaluation_json(evaluation) + "\n")
     print(f"\n{evaluation_table(evaluation)}", flush=True)
-    say("\n[7/8] the clock: full depth and the tuned policies on each engine")
+    say("\n[7/8] the clock: full depth and a tuned policy of each kind on each engine, in turn")
     print(f"\n{engines_table(measure_engines(run, text, say))}", flush=True)
     say("\n[8/8] three sentences, each word in the colour of its exit, and the curves")
     show_samples(run, text, to)
@@ -102,21 +107,27 @@ def tune(run: Run, text: Path, say: Say) -> None:
 
 def measure_policies(run: Run, text: Path, say: Say) -> Evaluation:
     """Fixed exits up to full depth, uniform exits, and the tuned policies at the budgets."""
-    return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *tuned_policies(run)], say=say)
+    return evaluate_run(run.folder, str(text / "test"), [EACH_EXIT, *tuned_policies(run, BUDGETS)], say=say)
 
 
-def tuned_policies(run: Run) -> list[str]:
+def tuned_policies(run: Run, budgets: Sequence[float]) -> list[str]:
     """The tuned policies at the budgets; full depth, which is a point too, is not among them."""
     translator = Translator.load(run.folder)
-    tuned = [translator.operating_point(Wish(average_exit=budget), policy=policy)[0].policy for policy in TUNED for budget in BUDGETS]
+    tuned = [translator.operating_point(Wish(average_exit=budget), policy=policy)[0].policy for policy in TUNED for budget in budgets]
     return [policy for policy in dict.fromkeys(tuned) if not policy.startswith("fixed:")]
 
 
-def measure_engines(run: Run, text: Path, say: Say) -> list[Evaluation]:
-    """Full depth and the tuned policies with the plain step and, where it was built, the native engine in both precisions."""
-    policies = [f"fixed:{run.config.model.blocks}", *tuned_policies(run)]
-    engines = [("torch", False), *([("native", False), ("native", True)] if has_native() else [])]
-    return [evaluate_run(run.folder, str(text / "test"), policies, engine=engine, int8=int8, say=say) for engine, int8 in engines]
+def measure_engines(run: Run, text: Path, say: Say) -> Bench:
+    """Full depth and one tuned policy of each kind with the plain step and, where it was built, the native engine in both precisions."""
+    settings = BenchSettings(
+        engines=("torch", "native") if has_native() else ("torch",),
+        precisions=PRECISIONS if has_native() else PRECISIONS[:1],
+        batches=(BATCH,),
+        beams=(run.config.decoding.beam,),
+        rounds=ROUNDS,
+        threads=torch.get_num_threads(),
+    )
+    return bench_run(run.folder, str(text / "test"), tuned_policies(run, (CLOCK_BUDGET,)), settings, say=say)
 
 
 def show_samples(run: Run, text: Path, to: Path) -> None:

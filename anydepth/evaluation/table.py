@@ -43,25 +43,6 @@ def evaluation_table(evaluation: Evaluation) -> str:
     return "\n".join([*aligned_table(rows), *notes])
 
 
-def engines_table(evaluations: Sequence[Evaluation]) -> str:
-    """One row a policy with the tokens/s of each engine, times the first one's, and its BLEU; all evaluations have the same policies."""
-    names = [evaluation.recipe.engine for evaluation in evaluations]
-    rows = [["policy", "AE", *(heading for name in names for heading in (f"{name} tokens/s", "times", "BLEU"))]]
-    for results in zip(*(evaluation.results for evaluation in evaluations), strict=True):
-        first = results[0]
-        assert all(result.policy == first.policy for result in results), "the same policies in the same order"
-        cells = [
-            (
-                f"{result.tokens_per_second:,.0f}",
-                f"{result.tokens_per_second / first.tokens_per_second:.1f}",
-                f"{result.scores.bleu.value:.2f}",
-            )
-            for result in results
-        ]
-        rows.append([first.policy, f"{first.average_exit:.2f}", *(cell for each in cells for cell in each)])
-    return "\n".join(aligned_table(rows))
-
-
 def describe_comparison(result: Measurement) -> str:
     """The difference in BLEU with its 95% interval and p-value by paired bootstrap."""
     if (comparison := result.comparison) is None:

@@ -1,5 +1,6 @@
 """demo: from nothing to a table and samples, and nothing that is done is done again."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,8 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
     assert policies[:3] == ["fixed:1", "fixed:2", "uniform:seed=1"]
     assert {policy.partition(":")[0] for policy in policies[3:]} == {"confidence", "geometric", "fixed"}
     assert policies.count("fixed:2") == 2, "once in the table of policies, once in that of engines"
+    rounds = [line for line in first.err.splitlines() if re.search(r": round \d of \d$", line)]
+    assert [line.rpartition(":")[2] for line in rounds] == [" round 1 of 3", " round 2 of 3", " round 3 of 3"]
     assert ("torch tokens/s" in first.out) and ("native-int8 tokens/s" in first.out) == has_native()
     assert [first.out.count(f"\n  {label:<11}") for label in ("source", "exits", "reference")] == [3, 3, 3]
     assert (tmp_path / "demo" / "evaluation.json").exists()

@@ -16,10 +16,10 @@ from anydepth.errors import UsageError
 from anydepth.evaluation.bench.bench import Bench, BenchSettings, bench_run, bench_shape, engines, exit_shares, forced
 from anydepth.evaluation.bench.cells import Facts, Flops, Material, compare
 from anydepth.evaluation.bench.contestants import CTRANSLATE2, Call, Contestant, CTranslate2Contestant, OwnContestant
-from anydepth.evaluation.bench.recipe import cpu_name
+from anydepth.evaluation.bench.recipe import Machine, Recipe, cpu_name
 from anydepth.evaluation.bench.rounds import Spread, Turn, Work, decoding_speedup, interleave, latency, speedup
 from anydepth.evaluation.bench.shape import Sizes, drawn_exits, parse_shares, random_sentences, shaped_model
-from anydepth.evaluation.bench.table import bench_json, bench_table
+from anydepth.evaluation.bench.table import bench_json, bench_table, engines_table
 from anydepth.evaluation.plots.bench import plot_bench
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.policies import FixedExit
@@ -96,6 +96,27 @@ def test_efficiency_is_the_gain_in_time_over_the_gain_in_flops() -> None:
     own = compare(1, contestants, [full, full, early], turns, material, 1)
     assert (own.own_speedup, own.efficiency, own.executed_mflops_per_token) == (None, None, 170 / 20 / 1e6)
     assert compare(0, contestants, [full, full, early], turns, material, 1).ratio == Spread(1.0, 1.0, 1.0)
+
+
+def test_engines_stand_side_by_side_with_medians_and_one_slow_round_changes_no_figure() -> None:
+    shape, engine = DecoderShape(BLOCKS, 12, 20, 16, 23), TorchEngine(shaped_model(tiny_config(), SIZES, units=0, seed=1))
+    plain = OwnContestant("torch", engine, "fp32", FixedExit(BLOCKS, BLOCKS), True)
+    contestants: list[Contestant] = [plain, replace(plain, system="native"), replace(plain, system="native", precision="int8")]
+    facts = [Facts(1000, 4.0, [0, 0, 0, 1000], bleu, Flops(90, 10), None) for bleu in (30.0, 30.0, 29.5)]
+    neighbour = [[2.0, 4.0, 60.0], [1.0, 2.0, 1.0], [0.5, 1.0, 0.4]]  # busy in round 2 for all, in round 3 for the first alone
+    turns = [[Turn([seconds], [0.0]) for seconds in each] for each in neighbour]
+    material = Material([[5], [6]], SearchSettings(beam=3), shape)
+    results = [compare(place, contestants, facts, turns, material, 7) for place in range(3)]
+    recipe = Recipe(Machine("a cpu", 2, "Linux", 0.5), {}, 2, 3, 1, 2, [3], [7], 1.0, "runs/x", "0123", "words")
+    head, row, note = engines_table(Bench(recipe, results)).splitlines()
+    titles = ["policy", "AE", "torch tokens/s", "BLEU", "native tokens/s", "times", "BLEU", "native-int8 tokens/s", "times", "BLEU"]
+    assert re.split(r"\s{2,}", head) == titles
+    assert re.split(r"\s{2,}", row) == [
+        *(f"fixed:{BLOCKS}", "4.00", "250 17-500", "30.00"),
+        *("1,000 500-1,000", "2.0 2.0-60.0", "30.00"),
+        *("2,000 1,000-2,500", "4.0 4.0-150.0", "29.50"),
+    ]
+    assert "medians of 3 interleaved rounds" in note and "2 sentences, beam 3, batches of 7, 2 threads" in note
 
 
 def test_drawn_exits_have_the_histogram_and_are_the_same_for_the_same_seed() -> None:

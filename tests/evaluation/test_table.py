@@ -9,7 +9,7 @@ from evaluation.translators import REFERENCES, SOURCES, make_translator
 from anydepth.evaluation.evaluate import Evaluation, Recipe
 from anydepth.evaluation.measure import Measurement, measure
 from anydepth.evaluation.significance import Comparison
-from anydepth.evaluation.table import aligned_table, engines_table, evaluation_json, evaluation_table, points_json, points_table
+from anydepth.evaluation.table import aligned_table, evaluation_json, evaluation_table, points_json, points_table
 from anydepth.inference.points import OperatingPoint, PointSet
 
 HEADINGS = ["policy", "BLEU", "tokenized", "chrF", "AE", "MFLOPs/token", "% of full depth", "tokens/s"]
@@ -33,16 +33,6 @@ FOUND = PointSet(
 def figures() -> Measurement:
     translator = make_translator()
     return measure(translator, SOURCES, REFERENCES, translator.policy("uniform:2"), beam=1)[0]
-
-
-def test_engines_stand_side_by_side_with_their_speed_against_the_first(figures: Measurement) -> None:
-    fast = replace(figures, tokens_per_second=2.5 * figures.tokens_per_second)
-    evaluations = [Evaluation(RECIPE, [figures]), Evaluation(replace(RECIPE, engine="native"), [fast])]
-    head, row = engines_table(evaluations).splitlines()
-    assert headings(head) == ["policy", "AE", "torch tokens/s", "times", "BLEU", "native tokens/s", "times", "BLEU"]
-    bleu = f"{figures.scores.bleu.value:.2f}"
-    speeds = [f"{result.tokens_per_second:,.0f}" for result in (figures, fast)]
-    assert row.split() == [figures.policy, f"{figures.average_exit:.2f}", speeds[0], "1.0", bleu, speeds[1], "2.5", bleu]
 
 
 def headings(line: str) -> list[str]:

@@ -9,7 +9,7 @@ from anydepth.evaluation.bench.bench import Bench
 from anydepth.evaluation.bench.cells import Result
 from anydepth.evaluation.bench.contestants import CTRANSLATE2
 from anydepth.evaluation.bench.recipe import Recipe
-from anydepth.evaluation.bench.rounds import Spread
+from anydepth.evaluation.bench.rounds import Spread, Turn, speedup
 from anydepth.evaluation.table import aligned_table
 
 EQUAL_BLEU = 0.3
@@ -23,6 +23,38 @@ def bench_table(bench: Bench) -> str:
     order = sorted(bench.results, key=cell_of)  # stable: contestants stay in their order
     lines = [line for cell, results in groupby(order, key=cell_of) for line in cell_table(cell, list(results), labels)]
     return "\n".join([*lines, *histograms(order, labels), *explained(bench.results, labels), *described(bench.recipe)])
+
+
+def engines_table(bench: Bench) -> str:
+    """One row a policy with the tokens/s and BLEU of each engine, and how many times the first engine's tokens/s that is.
+
+    All are medians over the rounds with the lowest and the highest behind; the ratios are taken within the rounds.
+    """
+    names = {(result.system, result.precision): engine_name(result) for result in bench.results}
+    rows = [["policy", "AE"]]
+    for place, name in enumerate(names.values()):
+        rows[0] += [f"{name} tokens/s", *(["times"] if place else []), "BLEU"]
+    for policy in dict.fromkeys(result.policy for result in bench.results):
+        first, *others = (result for result in bench.results if result.policy == policy)
+        row = [policy, f"{first.average_exit:.2f}", spread(first.tokens_per_second, ",.0f"), figure(first.bleu, ".2f")]
+        for result in others:
+            times = speedup(turns_of(result), turns_of(first), count=result.tokens, rival_count=first.tokens)
+            row += [spread(result.tokens_per_second, ",.0f"), spread(times, ".1f"), figure(result.bleu, ".2f")]
+        rows.append(row)
+    recipe = bench.recipe
+    how = f"medians of {recipe.rounds} interleaved rounds, lowest-highest behind them"
+    where = f"{recipe.sentences:,} sentences, beam {recipe.beams[0]}, batches of {recipe.batches[0]}, {recipe.threads} threads"
+    return "\n".join([*aligned_table(rows), f"clock      {how} | times {next(iter(names.values()))}'s tokens/s, within rounds | {where}"])
+
+
+def engine_name(result: Result) -> str:
+    """The engine, with its precision where that is not float32."""
+    return result.system if result.precision == "fp32" else f"{result.system}-{result.precision}"
+
+
+def turns_of(result: Result) -> list[Turn]:
+    """The contestant's turns, whole translations alone."""
+    return [Turn([seconds], []) for seconds in result.seconds]
 
 
 def cell_of(result: Result) -> tuple[str, int, int]:
@@ -138,9 +170,9 @@ def described(recipe: Recipe) -> list[str]:
     ]
 
 
-def spread(value: Spread | None) -> str:
-    """A ratio with its range, as in "2.31 2.25-2.40"."""
-    return NOTHING if value is None else f"{value.median:.2f} {value.low:.2f}-{value.high:.2f}"
+def spread(value: Spread | None, form: str = ".2f") -> str:
+    """A figure with its range, as in "2.31 2.25-2.40"."""
+    return NOTHING if value is None else f"{value.median:{form}} {value.low:{form}}-{value.high:{form}}"
 
 
 def middle(value: Spread | None, form: str) -> str:
