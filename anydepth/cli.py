@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ import typer
 from anydepth import __version__
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 from anydepth.exits.names import THRESHOLD_FAMILIES
-from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_BLOCKS, MOST_CANDIDATES, MOST_LENGTH, MOST_MINUTES, MOST_PIECES, MOST_UPDATES
+from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_BLOCKS, MOST_CANDIDATES, MOST_LENGTH, MOST_PIECES, MOST_UPDATES
 from anydepth.options import (
     AverageExit,
     BatchTokens,
@@ -131,7 +132,7 @@ def train(
         ),
     ] = None,
     changes: Settings = None,
-    minutes: Annotated[float | None, typer.Option(min=0.0, max=MOST_MINUTES, help="Stop after this time even if updates are left.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after this time even if updates are left.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run at --to.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run at --to.")] = False,
 ) -> None:
@@ -139,6 +140,8 @@ def train(
     from anydepth.evaluation.measure import validation_scorer
     from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise UsageError(f"--minutes {minutes:g} is no time to train for; give a number above 0")
     wishes = [*(changes or []), *([f"training.minutes={minutes}"] if minutes is not None else [])]
     if resume:
         if config or overwrite or origin:

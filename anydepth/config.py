@@ -50,36 +50,48 @@ UNSET = "none"  # on the command line: back to the default
 class Section(BaseModel):
     """A frozen group of settings that refuses unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class EncoderConfig(Section):
     """The encoder's own sizes."""
 
     blocks: Blocks = 6
+    """Blocks of the encoder."""
     dim: Dim = 512
+    """Width of the encoder; divisible by `model.heads`, and even."""
     ffn_dim: Dim = 1024
+    """Width of the feed-forward layer of an encoder block."""
 
 
 class DecoderConfig(Section):
     """The decoder's own sizes; its number of blocks is `model.blocks`, the N of the paper."""
 
     dim: Dim = 256
+    """Width of the decoder; divisible by `model.heads`, and even."""
     ffn_dim: Dim = 1024
+    """Width of the feed-forward layer of a decoder block."""
 
 
 class ModelConfig(Section):
     """A Transformer with an exit after every decoder block, or after the last one only (the baseline)."""
 
     blocks: Blocks = 6
+    """Blocks of the decoder, the N of the paper."""
     heads: Annotated[int, Field(ge=1, le=MOST_HEADS)] = 4
+    """Attention heads of every block."""
     encoder: EncoderConfig = EncoderConfig()
     decoder: DecoderConfig = DecoderConfig()
     classifiers: Literal["untied", "shared", "tied"] = "untied"
+    """Output matrices: one for each exit, one for all, or the target embedding itself (with a joint vocabulary the source's as well)."""
     exits: Literal["all", "last"] = "all"
+    """An exit after every decoder block, or after the last one only (a standard Transformer)."""
     dropout: Probability = 0.3
+    """Dropout of embeddings and of what each layer adds."""
     attention_dropout: Probability = 0.0
+    """Dropout of attention weights."""
     max_length: Annotated[int, Field(ge=1, le=MOST_LENGTH)] = 256
+    """Longest sentence in tokens; a longer source is cut, and no output is longer."""
 
     @model_validator(mode="after")
     def sizes_fit(self) -> "ModelConfig":
@@ -102,60 +114,100 @@ class TrainingConfig(Section):
     """How the weights are found: section 2, section 4.1 and appendix A of the paper."""
 
     mode: Literal["aligned", "mixed", "layerdrop"] = "aligned"
+    """All exits from aligned states (Eq. 4), one drawn exit for each token (Eq. 5), or LayerDrop with the last classifier alone."""
     exit_weights: Annotated[Weighting | list[Annotated[float, Field(gt=0)]], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
+    """Weight omega_n of each exit's loss (Eq. 4): a formula, or one number for each exit."""
     paths: Annotated[int, Field(ge=1, le=MOST_PATHS)] = 1
+    """Paths M of drawn exits for each sentence (Eq. 5); with `mode = "mixed"`."""
     layer_drop: Probability = LAYER_DROP
+    """Chance that a decoder block is left out; with `mode = "layerdrop"`."""
     gradient_ratio: Annotated[float, Field(gt=0)] | None = None
+    """Gradient scaling gamma_n = ratio * (N - n) (appendix A, Algorithm 1); none leaves gradients as they are."""
     label_smoothing: Probability = 0.1
+    """Share of each target's probability that is spread over the vocabulary."""
     precision: Literal["float32", "bfloat16"] = "float32"
+    """Number format of the classifiers' products."""
     updates: Updates = 50_000
+    """Optimizer updates."""
     minutes: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None = None
+    """Stop after this time even if updates are left."""
     batch_tokens: Tokens = 4096
+    """Largest batch: sentences times tokens of the longest, padding included."""
     accumulation: Annotated[int, Field(ge=1, le=MOST_ACCUMULATION)] = 1
+    """Batches of each worker whose gradients make one update."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-4
+    """Highest learning rate of Adam, reached after the warm-up."""
     warmup: Updates = 4000
+    """Updates over which the rate rises; then it falls with the inverse square root of the update."""
     cooldown: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the budget at its end in which the rate is multiplied by a factor that falls from 1 to 0."""
     clip_norm: Annotated[float, Field(gt=0)] = 3.0
+    """Largest norm of an update's gradient."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """Decoupled weight decay."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 1
+    """Another seed gives other weights, batches and dropout."""
     log_every: Updates = 50
+    """Updates between two lines of the log."""
     save_every: Updates = 500
+    """Updates between two saved states, from which a stopped run goes on."""
     final: Literal["last", "best", "average"] = "best"
+    """Weights to end with: the last, those of the best validation, or the average of the last saved ones."""
     average: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)] = 10
+    """How many saved weights the average takes; with `final = "average"`."""
     patience: Updates | None = None
+    """Stop after so many validations without a better one; none never does."""
 
 
 class ValidationConfig(Section):
     """What is measured on the validation set during training, how often, and which figure decides what is best."""
 
     every: Updates = 500
+    """Updates between two validations."""
     metric: Literal["loss", "bleu"] = "loss"
+    """What decides which validation is best."""
     sentences: Annotated[int, Field(ge=0, le=MOST_UPDATES)] = 200
+    """Validation sentences that are translated greedily for BLEU at each exit; 0 measures the loss alone."""
     batch_tokens: Tokens = 4096
+    """Largest batch of validation, as in `training.batch_tokens`."""
 
 
 class ExitsConfig(Section):
     """How the model learns where to stop: section 3 of the paper. Without a halting module there is nothing to learn."""
 
     halting: Literal["none", "sequence", "multinomial", "geometric"] = "none"
+    """The module that learns where to stop: a sentence (Eq. 8), a token after block 1 (Eq. 11) or after each block (Eqs. 12-13)."""
     halting_units: Annotated[int, Field(ge=0, le=MOST_DIM)] = 0
+    """Rectified units between a state and the geometric-like decision, beyond the paper; 0 is the paper's vector."""
     oracle: Literal["likelihood", "correctness", "bleu"] = "correctness"
+    """What the module learns from: likelihood (LL), correctness (C), or the BLEU of each exit's translation."""
     exit_penalty: Annotated[float, Field(ge=0)] = 0.1
+    """Penalty lambda of each further block; higher stops earlier."""
     kernel_width: Annotated[float, Field(ge=0)] = 0.0
+    """Width sigma of the kernel over neighbouring tokens; 0 is the token alone."""
     exit_loss_weight: Annotated[float, Field(ge=0)] = 1.0
+    """Weight alpha of the exit loss (Eq. 7)."""
     stop_gradient: bool = False
+    """Keep the exit loss from the encoder and decoder."""
     rate_factor: Annotated[float, Field(gt=0)] = 1.0
+    """The halting module's learning rate over that of the rest."""
     path_weight: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of a mixed loss (Eq. 5) along exits drawn from the module, beyond the paper."""
 
 
 class DecodingConfig(Section):
     """Defaults of translate and evaluate."""
 
     beam: Annotated[int, Field(ge=1, le=MOST_BEAM)] = 5
+    """Hypotheses to keep; 1 is greedy."""
     length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0
+    """Exponent of the length by which scores are divided."""
     length_ratio: Annotated[float, Field(gt=0, le=100)] = 1.5
+    """An output has at most `length_ratio` times the source's tokens, and `length_offset` more."""
     length_offset: Annotated[int, Field(ge=1, le=MOST_LENGTH)] = 20
+    """See `length_ratio`."""
     batch_tokens: Tokens = 4096
+    """Source tokens times beam that are searched together."""
 
 
 class Config(Section):
@@ -190,6 +242,8 @@ class Config(Section):
             raise ValueError(
                 f'training.layer_drop = {self.training.layer_drop} needs training.mode = "layerdrop"; set that, or leave it out'
             )
+        if mode != "mixed" and self.training.paths != 1:
+            raise ValueError(f'training.paths = {self.training.paths} needs training.mode = "mixed"; set that, or training.paths = 1')
         if self.exits.halting != "none" and self.model.exits == "last":
             raise ValueError(f'exits.halting = "{self.exits.halting}" needs an exit after every block; set model.exits = "all"')
         if self.exits.halting != "none" and mode != "aligned":
@@ -257,19 +311,34 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def make_config(values: Mapping[str, Any], changes: Iterable[str] = (), *, origin: str = "configuration") -> Config:
-    """The settings in `values`, with `changes` applied; anything wrong is a ConfigError of one sentence."""
+    """The settings in `values`, with `changes` applied; anything wrong is a ConfigError of one sentence, which begins with the changes
+    that are to blame, as in "--set model.blocks=0: ...", or with `origin` where it is the values themselves."""
+    changes = list(changes)
+    made = _settings_or_problem(values, changes)
+    if isinstance(made, Config):
+        return made
+    guilty = [
+        change for place, change in enumerate(changes) if _settings_or_problem(values, changes[:place] + changes[place + 1 :]) != made
+    ]
+    if not guilty and _settings_or_problem(values, []) != made:
+        guilty = changes  # none alone: the same change twice, say
+    raise ConfigError(f"{' '.join(f'--set {change}' for change in guilty) or origin}: {made}")
+
+
+def _settings_or_problem(values: Mapping[str, Any], changes: Iterable[str]) -> Config | str:
+    """The settings in `values` with `changes`, or what is wrong with them."""
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()}
     for change in changes:
         _apply_change(merged, change)
     try:
         return Config.model_validate(merged)
     except ValidationError as error:
-        raise ConfigError(f"{origin}: {_first_problem(error)}") from None
+        return _first_problem(error)
 
 
 def with_changes(config: Config, changes: Iterable[str]) -> Config:
     """A copy of `config` with `changes` such as "training.updates=200" applied."""
-    return make_config(config.model_dump(exclude_none=True), changes, origin="--set")
+    return make_config(config.model_dump(exclude_none=True), changes)
 
 
 def save_config(config: Config, path: Path) -> None:

@@ -13,6 +13,7 @@ CONFIGS_EXAMPLES = examples(
     "anydepth configs demo",
     "anydepth configs --to configs",
     "anydepth configs demo demo_exits --to my-configs",
+    "anydepth configs --reference",
 )
 
 
@@ -22,10 +23,14 @@ def configs(
         Path | None, typer.Option(metavar="DIR", help="Copy NAME.toml of each, or of all without a name, to this folder.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files at --to.")] = False,
+    reference: Annotated[bool, typer.Option("--reference", help="Print a page of all settings: values, default, meaning.")] = False,
 ) -> None:
     """List the settings that come with anydepth; print or copy them to begin with."""
     from anydepth.shipped import shipped_file, shipped_names, shipped_purpose
 
+    if reference:
+        print_reference(is_alone=not names and to is None and not overwrite)
+        return
     chosen = names or shipped_names()
     files = [shipped_file(name) for name in chosen]
     if to is not None:
@@ -37,6 +42,15 @@ def configs(
     else:
         width = max(len(name) for name in chosen)
         print("\n".join(f"{name:{width}}  {shipped_purpose(name)}" for name in chosen))
+
+
+def print_reference(*, is_alone: bool) -> None:
+    """Prints the page of all settings."""
+    from anydepth.reference import settings_reference
+
+    if not is_alone:
+        raise UsageError("--reference is about all settings there are; leave out names, --to and --overwrite")
+    print(settings_reference(), end="")
 
 
 def copy_settings(files: list[Path], to: Path, *, overwrite: bool) -> None:

@@ -2,13 +2,16 @@
 
 import math
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from anydepth.config import Config, exit_weights, load_config, make_config, save_config, with_changes
 from anydepth.errors import ConfigError
+from anydepth.reference import sections, settings_reference
 from anydepth.shipped import shipped_file, shipped_names
 
 CONFIGS = [shipped_file(name) for name in shipped_names()]
@@ -50,7 +53,7 @@ def test_what_was_set_comes_back_from_a_file_and_nothing_is_left_to_defaults(tmp
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("model.bloks=3", r"configuration: there is no setting model.bloks; did you mean model.blocks\?"),
+        ("model.bloks=3", r"^--set model.bloks=3: there is no setting model.bloks; did you mean model.blocks\?"),
         ("model.encoder.dimm=3", r"there is no setting model.encoder.dimm; did you mean model.encoder.dim\?"),
         ("training.lerning_rate=3", r"there is no setting training.lerning_rate; did you mean training.learning_rate\?"),
         ("exits.haltin=geometric", r"there is no setting exits.haltin; did you mean exits.halting\?"),
@@ -196,11 +199,75 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
             )
             for mode in ("aligned", "mixed")
         ),
+        *(
+            (
+                ["training.paths=3", f"training.mode={mode}", "model.classifiers=shared"],
+                'training.paths = 3 needs training.mode = "mixed"; set that, or training.paths = 1',
+            )
+            for mode in ("aligned", "layerdrop")
+        ),
         (["validation.metric=bleu", "validation.sentences=0"], 'validation.metric = "bleu" needs validation.sentences above 0'),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused_with_the_rule_the_values_and_the_cure(changes: list[str], message: str) -> None:
-    refused(f"^{re.escape(f'configuration: {message}')}$", *changes)
+    refused(f"^(--set [^:]*: ){re.escape(message)}$", *changes)
+    values: dict[str, dict[str, object]] = {}
+    for change in changes:
+        *sections, key = change.partition("=")[0].split(".")
+        inner: dict[str, Any] = values
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        text = change.partition("=")[2]
+        inner[key] = tomllib.loads(f"x = {text}")["x"] if re.match(r"[\d\[]", text) else text
+    refused(f"^{re.escape(f'configuration: {message}')}$", values=values)
+
+
+def test_what_is_wrong_is_blamed_on_the_options_or_on_the_file_whichever_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text('[training]\nmode = "mixed"\nupdates = 9\n', encoding="utf-8")
+    file, typo = re.escape(str(path)), "model.blok=3"
+    for changes, message in (
+        ([typo], r"--set model\.blok=3: there is no setting model\.blok; "),
+        (["model.heads=2", typo, "training.seed=4"], r"--set model\.blok=3: there is no setting"),
+        (["model.blocks=0"], r"--set model\.blocks=0: model\.blocks = 0 cannot be used"),
+        (["model.exits=last"], r'--set model\.exits=last: training\.mode = "mixed" needs an exit'),
+        (["model.heads=5", "model.decoder.dim=6"], r"--set model\.heads=5: model\.encoder\.dim = 512 is not divisible"),
+        (["training.exit_weights=[1,2]", "training.mode=aligned"], r"--set training\.exit_weights=\[1,2\]: training\.exit_weights has 2"),
+        (["training.paths=2", "training.mode=aligned"], r"--set training\.paths=2 --set training\.mode=aligned: training\.paths = 2 needs"),
+        (["model.blocks=0", "model.blocks=0"], r"--set model\.blocks=0 --set model\.blocks=0: model\.blocks = 0"),
+    ):
+        with pytest.raises(ConfigError, match=rf"^{message}"):
+            load_config(path, changes)
+    path.write_text("[model]\nblok = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"^{file}: there is no setting model\.blok; "):
+        load_config(path, ["training.seed=4"])
+    path.write_text('[training]\nmode = "mixed"\nexit_weights = "n"\n', encoding="utf-8")
+    assert load_config(path, ["training.mode=aligned"]).training.mode == "aligned", "a change may mend what a file has wrong"
+
+
+def test_paths_belong_to_mixed_training_alone() -> None:
+    assert make_config({}, ["training.mode=mixed", "training.paths=3"]).training.paths == 3
+    assert make_config({}, ["training.mode=aligned", "training.paths=1"]).training.paths == 1
+    mixed = make_config({}, ["training.mode=mixed", "training.paths=3"])
+    with pytest.raises(
+        ConfigError, match=r'^--set training\.mode=aligned: training\.paths = 3 needs training\.mode = "mixed"; set that, or'
+    ):
+        with_changes(mixed, ["training.mode=aligned"])
+    assert with_changes(mixed, ["training.mode=aligned", "training.paths=none"]).training.paths == 1
+
+
+def test_the_page_of_all_settings_is_current_and_tells_the_meaning_of_each() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page == settings_reference(), "make it again with: anydepth configs --reference > docs/settings.md"
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+) \| (.+) \| (.+) \|$", page, flags=re.MULTILINE)
+    names = [f"{section}.{key}" for section, model in sections(Config) for key in model.model_fields]
+    assert [name for name, *_ in rows] == [name for name in names if name not in ("model.encoder", "model.decoder")]
+    told = {name: (values, default, meaning) for name, values, default, meaning in rows}
+    assert told["model.dropout"][:2] == ("number from 0 to below 1", "`0.3`")
+    assert told["model.exits"][:2] == ("`all`, `last`", '`"all"`')
+    assert told["training.minutes"][:2] == ("number above 0 to 1,000,000,000, or none", "none")
+    assert told["training.exit_weights"][0].endswith("`1/n`, or a list, each a number above 0")
+    assert all(meaning.endswith(".") and meaning != "None" for _, _, meaning in told.values())
 
 
 @pytest.mark.parametrize("change", ["model.blocks", "", "=3", " =3"])
@@ -260,7 +327,9 @@ def test_changing_a_configuration_leaves_the_rest_of_it_alone() -> None:
     config = make_config({}, ["training.minutes=3", "model.blocks=2"])
     changed = with_changes(config, ["training.updates=7"])
     assert changed == make_config({}, ["training.minutes=3", "model.blocks=2", "training.updates=7"])
-    with pytest.raises(ConfigError, match=r"^--set: there is no setting training.update; did you mean training.updates\?"):
+    with pytest.raises(
+        ConfigError, match=r"^--set training.update=7: there is no setting training.update; did you mean training.updates\?"
+    ):
         with_changes(config, ["training.update=7"])
 
 
