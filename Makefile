@@ -1,12 +1,13 @@
 # make demo   set up, then train and measure a small translation model on the built-in corpus (runs/demo)
-# make test   set up, then check style, types and behaviour
+# make test   set up, then check style, types and behaviour (at most 5 minutes on two quiet cores)
+# make soak   what takes long: system tests, kills, damage, hostile input; SIZE=0.02 for a small one, an hour in full
 # make lint   style and types alone
 # make bench  the benchmarks behind docs/benchmarks.md
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test soak lint bench clean
 .DEFAULT_GOAL := demo
 
 # What a user needs: the command and what it imports. torch is named with its exact version before anything else can ask pip for the newest one.
@@ -33,10 +34,18 @@ lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Two processes of one thread each do more on two cores than one process of two threads.
+# Two processes of one thread each do more on two cores than one process of two threads. Threads that wait for each other sleep, so that
+# a test whose subject is two threads does not stand still beside another.
+QUIETLY := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+SIZE ?= 1
+SEED ?= 1
+
 test: lint
 	@echo "==> behaviour"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(QUIETLY) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+soak: .venv/ready
+	$(QUIETLY) $(BIN)/python tests/run_soak.py --size $(SIZE) --seed $(SEED)
 
 bench: demo .venv/dev
 	@echo "==> the benchmarks (about 40 minutes)"

@@ -26,7 +26,7 @@ NOISE = 1.0  # BLEU on 500 sentences
 POLICIES = ["fixed:1", "fixed:3", "fixed:6", "uniform"]
 HALTING = {"sequence": "sequence", "multinomial": "multinomial", "geometric": "geometric:0.5"}
 COMBINATIONS = [(halting, oracle) for halting in HALTING for oracle in ("likelihood", "correctness")]
-pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.soak, pytest.mark.system, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

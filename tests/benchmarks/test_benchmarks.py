@@ -8,6 +8,7 @@ import pytest
 from anydepth.inference.native.engine import has_native
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.soak
 TINY = ("--rounds", "2", "--sentences", "6", "--length", "5", "--vocab", "50", "--dim", "8", "--threads", "1")
 
 

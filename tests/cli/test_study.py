@@ -2,29 +2,28 @@
 
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
-from cli.commands import anydepth, assert_refused, contents, done, finish, start
+from cli.commands import PATIENCE, anydepth, assert_refused, contents, done, finish, start
 from cli.conftest import SETTINGS, write_text_pairs
 
 import anydepth.study as studies
 from anydepth.evaluation.study.execute import Execution
-from anydepth.evaluation.study.plan import Places, load_study, make_plan, needed_steps
+from anydepth.evaluation.study.plan import Places, Step, load_study, make_plan, needed_steps
 from anydepth.locks import one_writer
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run
 from anydepth.text.prepare import PreparedData
 
-KILLS = 3
 LINE = {"say": lambda line: None}
 # What depends on the clock and on how often a study was started, and not on what it computed.
 CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second)": [^,\n]*')
@@ -77,11 +76,19 @@ def whole(own_data: Path, own_settings: Path, tmp_path_factory: pytest.TempPathF
     """A study that was done without a pause; tests only read it."""
     folder = tmp_path_factory.mktemp("whole") / "study"
     plan_study(folder, own_data, own_settings, "figures6-9")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(studies.side_by_side(1)[1])  # those of a step when one runs at a time: sums are rounded as they are split
     do_in_this_process(folder)
-    torch.set_num_threads(threads)
     return folder
+
+
+@pytest.fixture
+def unkilled(own_data: Path, own_settings: Path, tmp_path: Path) -> Path:
+    """A study that was done with the threads of a step when one runs at a time: sums are rounded as they are split."""
+    plan_study(tmp_path / "unkilled", own_data, own_settings, "figures6-9")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(studies.side_by_side(1)[1])
+    do_in_this_process(tmp_path / "unkilled")
+    torch.set_num_threads(threads)
+    return tmp_path / "unkilled"
 
 
 def without_clock(folder: Path, to: Path) -> Path:
@@ -94,30 +101,49 @@ def without_clock(folder: Path, to: Path) -> Path:
     return to
 
 
-def kill(process: "subprocess.Popen[bytes]", *, with_steps: bool) -> None:
-    """Kills a study; its steps, too, or they are left to find out by themselves."""
-    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    children = [int(number) for number in listed.read_text(encoding="utf-8").split()] if listed.exists() else []
-    process.kill()
-    for child in children if with_steps else []:
-        os.kill(child, signal.SIGKILL)
-    process.communicate()
+def process_of_step(study: "subprocess.Popen[bytes]", name: str) -> int:
+    """The number of the process that does the step, once the step is at work in it: torch is loaded, and a training has made updates."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        assert study.poll() is None, f"the study ended before it came to {name}"
+        for child in Path(f"/proc/{study.pid}/task/{study.pid}/children").read_text(encoding="utf-8").split():
+            with suppress(OSError):  # it may be gone
+                *_, verb, folder, step = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8").rstrip("\0").split("\0")
+                is_loaded = "libtorch" in Path(f"/proc/{child}/maps").read_text(encoding="utf-8")
+                metrics = Path(folder) / "runs" / step.removeprefix("train ") / "metrics.jsonl"
+                has_begun = not step.startswith("train ") or '"train"' in metrics.read_text(encoding="utf-8")
+                if (verb, step) == ("study-step", name) and is_loaded and has_begun:
+                    return int(child)
+        time.sleep(0.01)
+    raise AssertionError(f"the study did not come to {name}")
 
 
-def test_a_study_killed_at_random_moments_and_continued_has_the_report_of_one_that_was_not(
-    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+def kill_at_work(study: "subprocess.Popen[bytes]", places: Places, step: Step, *, with_step: bool) -> None:
+    """Kills a study while `step` is at work, which is shown; the step's process, too, or it is left to find out by itself."""
+    child = process_of_step(study, step.name)
+    os.kill(child, signal.SIGSTOP)
+    state = Path(f"/proc/{child}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    assert state in "Tt" and not places.marker(step).exists(), f"{step.name} was over"
+    study.kill()
+    os.kill(child, signal.SIGKILL if with_step else signal.SIGCONT)
+    study.communicate()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_study_killed_in_each_of_its_steps_and_continued_has_the_report_of_one_that_was_not(
+    unkilled: Path, own_data: Path, own_settings: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "killed" / "study"
     folder.parent.mkdir()
     command: Sequence[object] = ["study", "figures6-9", "--data", own_data, "--to", folder, "--config", own_settings, "--jobs", 1]
-    randomness = random.Random(7)
-    for number in range(KILLS):
-        process = start(*command)
-        time.sleep(randomness.uniform(3.0, 9.0))
-        kill(process, with_steps=number % 2 == 0)
+    steps = make_plan(load_study(Places(unkilled)), Places(folder))
+    assert {step.kind for step in steps} == {"train", "measure", "samples", "compare"}
+    for number, step in enumerate(steps):
+        kill_at_work(start(*command), Places(folder), step, with_step=number % 3 != 0)
     outcome = finish(start(*command))
     assert outcome.code == 0, outcome.err
-    first, second = without_clock(whole, tmp_path / "a" / "study"), without_clock(folder, tmp_path / "b" / "study")
+    first, second = without_clock(unkilled, tmp_path / "a" / "study"), without_clock(folder, tmp_path / "b" / "study")
     assert contents(first) == contents(second)
     for copy in (first, second):
         done("report", copy)

@@ -64,7 +64,7 @@ def test_an_undisturbed_run_measures_every_update_once(undisturbed: Run) -> None
     assert [line["update"] for line in lines if line["event"] == "valid"] == [4, 8, 12]
 
 
-@pytest.mark.parametrize("first", [1, 5, 9])
+@pytest.mark.parametrize("first", [5, *(pytest.param(first, marks=pytest.mark.soak) for first in (1, 9))])
 def test_a_run_killed_at_its_writes_ends_with_the_same_bits(data_folder: Path, undisturbed: Run, tmp_path: Path, first: int) -> None:
     """Attempt i is killed at the (first + i)th flush, rename or removal of a file, until one comes through."""
     run = Run(tmp_path / "run")
@@ -80,7 +80,7 @@ def test_a_run_killed_at_its_writes_ends_with_the_same_bits(data_folder: Path, u
     assert_same_results(run, undisturbed)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 6))])
 def test_a_run_killed_at_any_moment_ends_with_the_same_bits(data_folder: Path, undisturbed: Run, tmp_path: Path, seed: int) -> None:
     run, randomness = Run(tmp_path / "run"), random.Random(seed)
     for _ in range(3):
