@@ -1,11 +1,19 @@
-"""docs/results/README.md: its commands parse, its links lead somewhere, and its verdicts are those of the records beside it."""
+"""docs/results: its commands parse, its links lead somewhere, its verdicts are those of the records beside it, and the records make its
+pages and pictures again."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.parsing import anydepth_commands, check_arguments
 from test_readme import fences, links
+
+from anydepth.evaluation.report.markdown import markdown_text
+from anydepth.evaluation.report.reading import read_study
+from anydepth.evaluation.report.report import make_document, write_report
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 TEXT = (RESULTS / "README.md").read_text(encoding="utf-8")
@@ -50,3 +58,65 @@ def test_the_verdicts_told_are_those_of_the_records(column: str) -> None:
 
 def test_the_results_are_small_enough_to_be_kept() -> None:
     assert sum(file.stat().st_size for file in RESULTS.rglob("*") if file.is_file()) < 5_000_000
+
+
+def made_files(folder: Path) -> dict[str, bytes]:
+    """What `anydepth report` leaves in a folder."""
+    files = [folder / "report.html", folder / "report.md", *(folder / "pictures").iterdir()]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("study", COLUMNS.values())
+def test_the_pages_and_pictures_are_made_again_from_what_is_committed(study: str, tmp_path: Path) -> None:
+    told: list[str] = []
+    write_report(RESULTS / study, to=tmp_path, say=told.append)
+    made, committed = made_files(tmp_path), made_files(RESULTS / study)
+    assert sorted(made) == sorted(committed)
+    assert [name for name in committed if made[name] != committed[name]] == []
+    assert "missing" not in told[0]
+
+
+@pytest.mark.parametrize("study", COLUMNS.values())
+def test_every_run_of_the_plan_has_a_record(study: str) -> None:
+    found = read_study(RESULTS / study)
+    trained = {step.name.removeprefix("train ") for step in found.plan.steps if step.name.startswith("train ")}
+    assert set(found.runs) == trained
+
+
+def add_to(record: Any, keys: tuple[str | int, ...], more: float) -> None:
+    for key in keys[:-1]:
+        record = record[key]
+    record[keys[-1]] += more
+
+
+@pytest.mark.parametrize(
+    ("file", "keys", "more"),
+    [
+        ("runs/aligned.json", ("measurements", 0, "bleu"), 0.01),
+        ("runs/gamma-0.7.json", ("measurements", 3, "high"), 0.02),
+        ("runs/seq-c-l0.3.json", ("measurements", 1, "average_exit"), 0.01),
+        ("runs/tok-c-geometric-l0.3.json", ("measurements", 2, "mflops_per_token"), 0.01),
+        ("runs/rival-shallow.json", ("parameters",), 1),
+        ("comparisons.json", ("comparisons", 0, "low"), 0.01),
+        ("trends.json", ("trends", 3, "difference"), 0.01),
+        ("positions.json", ("models", 0, "average_exit"), 0.01),
+    ],
+)
+def test_a_record_that_is_changed_makes_another_page(file: str, keys: tuple[str | int, ...], more: float, tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / "demo", tmp_path / "demo", ignore=shutil.ignore_patterns("report.html", "pictures"))
+    path = tmp_path / "demo" / "records" / file
+    record = json.loads(path.read_text(encoding="utf-8"))
+    add_to(record, keys, more)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert markdown_text(make_document(read_study(tmp_path / "demo"))) != (RESULTS / "demo" / "report.md").read_text(encoding="utf-8")
+
+
+def test_no_file_below_docs_is_ignored_by_git() -> None:
+    files = [str(file) for file in RESULTS.parent.rglob("*") if file.is_file()]
+    git = ["git", "-C", str(RESULTS), "-c", "core.excludesFile="]
+    try:
+        subprocess.run([*git, "rev-parse", "--is-inside-work-tree"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this is no checkout")
+    asked = subprocess.run([*git, "check-ignore", "--no-index", "--stdin"], input="\n".join(files), capture_output=True, text=True)
+    assert (asked.stdout, asked.returncode) == ("", 1), asked.stderr  # 1: none is ignored

@@ -37,6 +37,7 @@ from anydepth.evaluation.report.spots import (
     default_spots,
     full_spots,
     penalty_of,
+    two_digits,
 )
 
 SHALLOW, LAYERDROP = "rival-shallow", "rival-layerdrop"
@@ -188,11 +189,11 @@ def _rivals_table(spots: Sequence[Spot]) -> Table:
                     Cell(spot.run),
                     Cell(Code(spot.policy)),
                     Cell(f"{spot.bleu.mean:.2f}", spot.bleu.spread, tip=spot.bleu.words),
-                    Cell(f"{spot.average_exit:.2f}"),
+                    Cell(two_digits(spot.average_exit)),
                     Cell(whole(spot.runs[0].parameters)),
-                    Cell(NOTHING if spot.mflops is None else f"{spot.mflops:.2f}"),
+                    Cell(two_digits(spot.mflops)),
                     Cell(NOTHING if spot.flops_share is None else f"{100 * spot.flops_share:.0f}%"),
-                    Cell(NOTHING if spot.valid_bleu is None else f"{spot.valid_bleu:.2f}"),
+                    Cell(two_digits(spot.valid_bleu)),
                 ),
             )
         )
@@ -230,4 +231,4 @@ def _sequence_table(study: Study, mechanisms: Sequence[Mechanism]) -> list[Block
 def _split_cells(spot: Spot | None) -> tuple[Cell, Cell]:
     if spot is None:
         return Cell("missing", kind="missing"), Cell("missing", kind="missing")
-    return Cell(f"{spot.bleu.mean:.2f}", spot.bleu.spread, tip=spot.bleu.words), Cell(f"{spot.average_exit:.2f}")
+    return Cell(f"{spot.bleu.mean:.2f}", spot.bleu.spread, tip=spot.bleu.words), Cell(two_digits(spot.average_exit))

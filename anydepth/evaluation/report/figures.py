@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from anydepth.evaluation.plots.style import FAMILY_STYLES
 from anydepth.evaluation.report.document import Block, Cell, Code, Gallery, Picture, Row, Section, Table, Text
 from anydepth.evaluation.report.published import ALIGNED, BASELINE, CONTINUED, FIGURE_3_POINTS, FIGURE_5_POINTS, SIGMA, StatedPoint
-from anydepth.evaluation.report.reading import Study, measured
+from anydepth.evaluation.report.reading import Study, measured_exits
 from anydepth.evaluation.report.recipe import missing, missing_runs, recipe
 from anydepth.evaluation.report.records import Run
 from anydepth.evaluation.report.scatter import MOST_WHISKERS, Point, Series, SeriesStyle, scatter_svg
@@ -254,8 +254,8 @@ def figure_4_section(study: Study) -> Section:
 def _settings(study: Study) -> list[Setting]:
     by_key: dict[tuple[float, float], list[tuple[Run, float, str]]] = {}
     for run in runs_of(study, TOK_LL_GEOMETRIC):
-        for m in measured(run, "valid", "default")[:1]:
-            by_key.setdefault((penalty_of(run), width_of(run)), []).append((run, m.average_exit, m.policy))
+        for average_exit, policy in measured_exits(run, "valid", "default")[:1]:
+            by_key.setdefault((penalty_of(run), width_of(run)), []).append((run, average_exit, policy))
     return [
         Setting(penalty, width, over_seeds([exit_ for _, exit_, _ in found]), found[0][2], tuple(run for run, _, _ in found))
         for (penalty, width), found in sorted(by_key.items())

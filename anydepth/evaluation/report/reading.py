@@ -101,8 +101,17 @@ def turned(comparison: Comparison) -> Comparison:
 
 
 def measured(run: Run, split: Split, kind: str, policy: str | None = None) -> list[Measurement]:
-    """The measurements of a run that are of this split and kind, and of this policy where one is given."""
-    return [m for m in run.measurements if m.split == split and m.kind == kind and policy in (None, m.policy)]
+    """The measurements of a run that are of this split and kind and have BLEU, and of this policy where one is given."""
+    return [m for m in _of(run, split, kind) if m.bleu is not None and policy in (None, m.policy)]
+
+
+def measured_exits(run: Run, split: Split, kind: str) -> list[tuple[float, str]]:
+    """The average exits of this split and kind that were kept, each with its policy."""
+    return [(m.average_exit, m.policy) for m in _of(run, split, kind) if m.average_exit is not None]
+
+
+def _of(run: Run, split: Split, kind: str) -> list[Measurement]:
+    return [m for m in run.measurements if m.split == split and m.kind == kind]
 
 
 def read_study(folder: Path) -> Study:

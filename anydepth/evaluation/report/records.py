@@ -73,18 +73,21 @@ class Plan(Stored):
 
 
 class Measurement(Stored):
-    """What one policy is worth on one split, with its 95% bootstrap interval over sentences; a tuned one has its BLEU on valid, too."""
+    """What one policy is worth on one split, with its 95% bootstrap interval over sentences; a tuned one has its BLEU on valid, too.
+
+    Either BLEU with its interval or the average exit may not have been kept, but not both.
+    """
 
     split: Split
     kind: Literal["fixed", "uniform", "full", "default", "tuned"]
     policy: str
     family: str
-    bleu: float
-    low: float
-    high: float
+    bleu: float | None = None
+    low: float | None = None
+    high: float | None = None
     tokenized_bleu: float | None = None
     chrf: float | None = None
-    average_exit: float
+    average_exit: float | None = None
     exit_counts: list[Count] = []
     flops_share: float | None = None
     mflops_per_token: float | None = None
@@ -96,7 +99,12 @@ class Measurement(Stored):
 
     @model_validator(mode="after")
     def _check_interval(self) -> "Measurement":
-        if self.low > self.high:
+        kept = [figure is not None for figure in (self.bleu, self.low, self.high)]
+        if any(kept) != all(kept):
+            raise ValueError(f"{self.policy} has not all of bleu, low and high")
+        if not any(kept) and self.average_exit is None:
+            raise ValueError(f"{self.policy} has neither bleu nor average_exit")
+        if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"the interval of {self.policy} goes from {self.low:g} down to {self.high:g}")
         return self
 

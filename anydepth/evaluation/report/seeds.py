@@ -51,7 +51,8 @@ def over_seeds(values: Sequence[float]) -> Value:
 
 def bleu_of(measurements: Sequence[Measurement]) -> Value:
     """BLEU with its interval over sentences where one run was measured, and over seeds where several were."""
+    scores = [measurement.bleu for measurement in measurements if measurement.bleu is not None]
+    assert len(scores) == len(measurements)
     if len(measurements) == 1:
-        (only,) = measurements
-        return Value(only.bleu, only.low, only.high, 1, OVER_SENTENCES)
-    return over_seeds([measurement.bleu for measurement in measurements])
+        return Value(scores[0], measurements[0].low, measurements[0].high, 1, OVER_SENTENCES)
+    return over_seeds(scores)

@@ -55,7 +55,7 @@ class Spot:
     runs: tuple[Run, ...]
     policy: str
     bleu: Value
-    average_exit: float
+    average_exit: float | None
     mflops: float | None
     flops_share: float | None
     valid_bleu: float | None
@@ -75,7 +75,7 @@ def make_spot(series: str, found: Sequence[tuple[Run, Measurement]]) -> Spot:
         runs=tuple(run for run, _ in found),
         policy=", ".join(policies),
         bleu=bleu_of(measurements),
-        average_exit=sum(m.average_exit for m in measurements) / len(measurements),
+        average_exit=_mean([m.average_exit for m in measurements]),
         mflops=_mean([m.mflops_per_token for m in measurements]),
         flops_share=_mean([m.flops_share for m in measurements]),
         valid_bleu=_mean([m.valid_bleu for m in measurements]),
@@ -166,11 +166,16 @@ def spot_tip(spot: Spot) -> str:
         f"{spot.series} ({spot.run})",
         f"policy {spot.policy}",
         f"BLEU {spot.bleu.words}",
-        f"average exit {spot.average_exit:.2f}",
+        f"average exit {spot.average_exit:.2f}" if spot.average_exit is not None else "",
         f"{spot.mflops:.2f} MFLOPs a token" if spot.mflops is not None else "",
         f"BLEU on valid {spot.valid_bleu:.2f}" if spot.valid_bleu is not None else "",
     ]
     return "\n".join(each for each in lines if each)
+
+
+def two_digits(figure: float | None) -> str:
+    """A figure, or a dash for one that is not stored."""
+    return NOTHING if figure is None else f"{figure:.2f}"
 
 
 def values_table(caption: str, spots: Sequence[Spot]) -> Table:
@@ -183,8 +188,8 @@ def values_table(caption: str, spots: Sequence[Spot]) -> Table:
                 Cell(spot.run),
                 Cell(Code(spot.policy)),
                 Cell(f"{spot.bleu.mean:.2f}", spot.bleu.spread, tip=spot.bleu.words),
-                Cell(f"{spot.average_exit:.2f}"),
-                Cell(NOTHING if spot.mflops is None else f"{spot.mflops:.2f}"),
+                Cell(two_digits(spot.average_exit)),
+                Cell(two_digits(spot.mflops)),
             ),
         )
         for spot in spots

@@ -82,6 +82,37 @@ def test_a_missing_measurement_is_a_missing_cell_and_its_neighbours_stay(small: 
     assert "run mixed-1 (wholly or in part, on valid)" in markdown
 
 
+def without(path: Path, split: str, *fields: str) -> None:
+    """Takes some figures out of a run's measurements on a split."""
+    run = read_json(path)
+    for m in run["measurements"]:
+        if m["split"] == split:
+            for field in fields:
+                del m[field]
+    write_json(path, run)
+
+
+def test_depths_whose_bleu_was_not_kept_are_drawn_where_depth_is_all_that_counts(small: Path) -> None:
+    ask_only_for(small, "figure-4")
+    whole = section(page_of(small), "figure-4")
+    for path in (small / RUNS).glob("tok-ll-geometric*.json"):
+        without(path, "valid", "bleu", "low", "high")
+    assert re.findall(r"<svg .*?</svg>", section(page_of(small), "figure-4"), flags=re.S) == re.findall(
+        r"<svg .*?</svg>", whole, flags=re.S
+    )
+
+
+def test_bleu_whose_depth_was_not_kept_stands_in_the_tables_and_on_no_axis_of_depth(small: Path) -> None:
+    for path in (small / RUNS).glob("baseline-*.json"):
+        without(path, "test", "average_exit")
+    ask_only_for(small, "figure-5")
+    html = section(page_of(small), "figure-5")
+    by_exit, by_flops = re.findall(r"<svg .*?</svg>", html, flags=re.S)
+    assert "Baseline (baseline-1)" in by_flops and "Baseline (baseline-1)" not in by_exit
+    change(small / "study.json", "experiments", to=["table2"])
+    assert "missing" not in Page(section(page_of(small), "table-2-test")).table("BLEU on test")[1]
+
+
 @pytest.mark.parametrize(
     ("variant", "where"), [("aligned", "figure-3"), ("aligned-continued", "figure-5"), ("rival-layerdrop-0.5", "rivals")]
 )

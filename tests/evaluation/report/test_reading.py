@@ -81,6 +81,8 @@ def test_a_damaged_file_is_named(study: Path, name: str, damage: str) -> None:
         (RUN, ("measurements", 0, "bleu"), "26", "measurements.0.bleu: Input should be a valid number"),
         (RUN, ("measurements", 0, "bleu"), 1e999, "is no record of a study"),
         (RUN, ("measurements", 0, "low"), 99.0, "the interval of fixed:1 goes from 99 down to"),
+        (RUN, ("measurements", 0, "low"), None, "fixed:1 has not all of bleu, low and high"),
+        (RUN, ("measurements", 0), {"split": "test", "kind": "fixed", "policy": "fixed:1", "family": "fixed"}, "neither bleu nor average"),
         (RUN, ("measurements", 0, "exit_counts"), [1, 2, 3], "fixed:1 counts 3 exits but the model has 2"),
         (RUN, ("role",), "friend", "role: Input should be 'aligned', 'mixed'"),
         (RUN, ("measurements", 0, "valid_bleu"), "26", "measurements.0.valid_bleu: Input should be a valid number"),
