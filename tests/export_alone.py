@@ -83,5 +83,7 @@ def translate_alone(folder: Path, source: list[int], thresholds: list[float], *,
 
 def should_stop(export: Export, states: np.ndarray, threshold: float) -> bool:
     """Whether the token with these states leaves now."""
+    if threshold in (0, 1):
+        return threshold == 0
     (probability,) = export.run("halting", states=states)
-    return threshold == 0 or bool(probability[0] > threshold)
+    return bool(probability[0] > threshold)

@@ -18,7 +18,7 @@ from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
 from anydepth.model.transformer import Transformer
 
 Projections = Callable[[int, int], int]
-Signal = Callable[[AdaptiveTransformer, Sequence[Tensor], int], float]
+Signal = Callable[..., float]  # of the model, the states h_t^0..h_t^N, n and the first exit that decides
 
 
 def own_projections(n: int, left: int) -> int:
@@ -223,37 +223,41 @@ def joint_loss(
 # The signals of the policies that stop at the first block whose signal exceeds its threshold: `states` are h_t^0..h_t^N.
 
 
-def confidence(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+def confidence(model: AdaptiveTransformer, states: Sequence[Tensor], n: int, first: int = 1) -> float:
     return float(softmax(model.classifier(n) @ states[n]).max().item())
 
 
-def margin(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+def margin(model: AdaptiveTransformer, states: Sequence[Tensor], n: int, first: int = 1) -> float:
     probabilities: list[float] = softmax(model.classifier(n) @ states[n]).tolist()
     best, second, *_ = sorted(probabilities, reverse=True)
     return best - second
 
 
-def similarity(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+def similarity(model: AdaptiveTransformer, states: Sequence[Tensor], n: int, first: int = 1) -> float:
     new, old = states[n], states[n - 1]
     return (1 + (new @ old / math.sqrt((new @ new) * (old @ old))).item()) / 2
 
 
 def shortlist(words: int) -> Signal:
-    def signal(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
-        first = (model.classifier(1) @ states[1]).tolist()
-        chosen = sorted(range(len(first)), key=lambda word: -first[word])[:words] if n > 1 else range(len(first))
+    def signal(model: AdaptiveTransformer, states: Sequence[Tensor], n: int, first: int = 1) -> float:
+        liked = (model.classifier(first) @ states[first]).tolist()
+        chosen = sorted(range(len(liked)), key=lambda word: -liked[word])[:words] if n > first else range(len(liked))
         return float(softmax((model.classifier(n) @ states[n])[list(chosen)]).max().item())
 
     return signal
 
 
-def halt_probability(model: AdaptiveTransformer, states: Sequence[Tensor], n: int) -> float:
+def halt_probability(model: AdaptiveTransformer, states: Sequence[Tensor], n: int, first: int = 1) -> float:
     assert isinstance(model.halting, GeometricHalting)
     return stop_probability(model.halting, states[n]).item()
 
 
 def threshold_exit(model: AdaptiveTransformer, states: Sequence[Tensor], signal: Signal, thresholds: Sequence[float]) -> int:
+    """0 always stops and 1 never does; the others ask the signal, which may depend on who asked first."""
+    first = next((n for n, threshold in enumerate(thresholds, 1) if 0 < threshold < 1), 1)
     for n, threshold in enumerate(thresholds, 1):
-        if signal(model, states, n) > threshold:
+        if threshold == 0:
+            return n
+        if threshold < 1 and signal(model, states, n, first) > threshold:
             return n
     return len(thresholds) + 1

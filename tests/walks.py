@@ -1,5 +1,7 @@
 """Models of every policy, walked along given targets position by position; and the states that each position had to choose from."""
 
+from itertools import product
+
 import reference
 import torch
 from tiny import tiny_batch, tiny_model
@@ -20,6 +22,9 @@ THRESHOLD_POLICIES: dict[str, reference.Signal] = {
     "similarity:0.74,0.7,0.8": reference.similarity,
     "shortlist:5:0.7,0.6,0.65": reference.shortlist(5),
 }
+# Every way in which each of the three thresholds is what it is above, 0 (always stop) or 1 (never)
+PATTERNS = ["".join(letters) for letters in product("t01", repeat=3)]
+SOME_PATTERNS = ["1tt", "t1t", "tt1", "11t", "1t1", "t0t", "1t0", "10t", "111", "0tt"]
 POLICIES = ["fixed:3", "uniform:7", "sequence", "multinomial", *THRESHOLD_POLICIES]
 
 
@@ -34,6 +39,13 @@ def model_for(policy: str, *changes: str, seed: int = 1) -> AdaptiveTransformer:
         if model.halting is not None:
             spread_exits(model)
     return model
+
+
+def with_ends(policy: str, pattern: str) -> str:
+    """The threshold policy `policy` with 0 and 1 in the places where `pattern` has them, as "confidence:0.7,1,0.6" for "t1t"."""
+    family, _, values = policy.rpartition(":")
+    own = zip(pattern, values.split(","), strict=True)
+    return f"{family}:{','.join(value if letter == 't' else letter for letter, value in own)}"
 
 
 def spread_exits(model: AdaptiveTransformer) -> None:

@@ -1,8 +1,8 @@
 """The FLOPs of the decoder by the formulas of appendix B, from recorded exits alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Int
@@ -31,6 +31,23 @@ class DecoderShape:
 
 
 DecisionCost: TypeAlias = Callable[[DecoderShape, Int[Tensor, "*place"], Int[Tensor, "*place"]], Int[Tensor, "*place"]]
+
+
+@runtime_checkable
+class ThresholdCost(Protocol):
+    """The cost of decisions by thresholds: by all of them, which is the paper's formula, or by those of the `deciding` blocks alone.
+
+    A threshold of 0 or 1 decides nothing, so nothing is computed for it.
+    """
+
+    def __call__(
+        self,
+        shape: DecoderShape,
+        exits: Int[Tensor, "*place"],
+        times: Int[Tensor, "*place"],
+        deciding: Collection[int] | None = None,
+    ) -> Int[Tensor, "*place"]:
+        """FLOPs of each token that leaves at one of `exits`, output projection included."""
 
 
 def block_flops(shape: DecoderShape, *, t: Count, source_length: Count, is_first_call: bool) -> Count:
@@ -67,15 +84,18 @@ def multinomial_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], time
     return _everywhere(exits, _projection_flops(shape) + 2 * shape.blocks * shape.dim)
 
 
-def geometric_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+def geometric_decision(
+    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+) -> Int[Tensor, "*place"]:
     """FP = 2 d_d q(t) and the output projection of each token that leaves at q(t) (appendix B).
 
-    As printed, with a decision after block N as well, which nothing depends on.
+    As printed, with a decision after block N as well, which nothing depends on. Where only the `deciding` blocks decide, 2 d_d for each of
+    them up to q(t).
     """
-    return _projection_flops(shape) + 2 * shape.dim * exits.long()
+    return _projection_flops(shape) + 2 * shape.dim * _decisions_made(shape, exits, deciding)
 
 
-def units_decision(units: int) -> DecisionCost:
+def units_decision(units: int) -> ThresholdCost:
     """The cost of a geometric-like decision by `units` rectified units: 2 d_d u + 2 u after each block below N, and the output projection.
 
     Not in the paper, whose decision is one vector's.
@@ -83,31 +103,40 @@ def units_decision(units: int) -> DecisionCost:
     if units < 1:
         raise UsageError(f"a decision by {units} units sees nothing; make it 1 or more")
 
-    def cost(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    def cost(
+        shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+    ) -> Int[Tensor, "*place"]:
         """FLOPs of each token."""
-        return _projection_flops(shape) + (2 * shape.dim * units + 2 * units) * exits.long().clamp(max=shape.blocks - 1)
+        made = _decisions_made(shape, exits, range(1, shape.blocks) if deciding is None else deciding)
+        return _projection_flops(shape) + (2 * shape.dim * units + 2 * units) * made
 
     return cost
 
 
-def confidence_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+def confidence_decision(
+    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+) -> Int[Tensor, "*place"]:
     """FP = 2 q(t) V d_d of each token, which contains its output projection (appendix B).
 
-    So costs every measure taken from all probabilities of a block's classifier, such as the margin between the best two.
+    So costs every measure taken from all probabilities of a block's classifier, such as the margin between the best two. Where only the
+    `deciding` blocks decide, 2 V d_d for each of them up to q(t), and once more for the word if block q(t) is none of them.
     """
-    return _projection_flops(shape) * exits.long()
+    deciding = range(1, shape.blocks) if deciding is None else deciding
+    return _projection_flops(shape) * (_decisions_made(shape, exits, deciding) + (~_is_one_of(exits, deciding)).long())
 
 
-def similarity_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+def similarity_decision(
+    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+) -> Int[Tensor, "*place"]:
     """6 d_d q(t) and the output projection of each token, where the cosine of two states decides after each block.
 
     A cosine is three dot-products. Not in the paper; counted as appendix B counts the geometric-like decision.
     """
-    return _projection_flops(shape) + 6 * shape.dim * exits.long()
+    return _projection_flops(shape) + 6 * shape.dim * _decisions_made(shape, exits, deciding)
 
 
-def shortlist_decision(words: int) -> DecisionCost:
-    """The cost where block 1 scores all V words and the blocks up to N - 1 decide by the best `words` = K of them alone.
+def shortlist_decision(words: int) -> ThresholdCost:
+    """The cost where the first block that decides scores all V words and the later ones below N the best `words` = K of them alone.
 
     2 V d_d at exit 1. At a higher exit q(t) the decisions cost 2 V d_d + 2 K d_d (min(q(t), N - 1) - 1) and the word, chosen
     among all words, another 2 V d_d. Not in the paper, whose confidence thresholding scores all words after every block.
@@ -115,12 +144,14 @@ def shortlist_decision(words: int) -> DecisionCost:
     if words < 1:
         raise UsageError(f"a shortlist of {words} words holds no word; make it 1 or longer")
 
-    def cost(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+    def cost(
+        shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+    ) -> Int[Tensor, "*place"]:
         """FLOPs of each token."""
-        exits = exits.long()
-        later_decisions = (exits.clamp(max=shape.blocks - 1) - 1).clamp(min=0)
-        shortlist = 2 * min(words, shape.vocab) * shape.dim
-        return _projection_flops(shape) * (1 + (exits > 1).long()) + shortlist * later_decisions
+        ordered = sorted(range(1, shape.blocks) if deciding is None else deciding)
+        first, later = ordered[:1], ordered[1:]
+        full = _decisions_made(shape, exits, first) + (~_is_one_of(exits, first)).long()
+        return _projection_flops(shape) * full + 2 * min(words, shape.vocab) * shape.dim * _decisions_made(shape, exits, later)
 
     return cost
 
@@ -173,3 +204,16 @@ def _source_projection_flops(shape: DecoderShape, source_length: Count) -> Count
 
 def _everywhere(exits: Tensor, flops: int) -> Tensor:
     return torch.full_like(exits, flops, dtype=torch.long)
+
+
+def _decisions_made(shape: DecoderShape, exits: Tensor, deciding: Collection[int] | None) -> Tensor:
+    """How many of the `deciding` blocks each token has come through; without any given, how many blocks."""
+    if deciding is None:
+        return exits.long()
+    decides = torch.zeros(shape.blocks + 1, dtype=torch.long, device=exits.device)
+    decides[list(deciding)] = 1
+    return decides.cumsum(0)[exits.long()]
+
+
+def _is_one_of(exits: Tensor, blocks: Collection[int]) -> Tensor:
+    return torch.isin(exits.long(), torch.tensor(list(blocks), dtype=torch.long, device=exits.device))

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 from torch.nn import functional as F
 
 from anydepth.errors import UsageError
-from anydepth.exits.flops import DecisionCost
+from anydepth.exits.flops import DecisionCost, ThresholdCost
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import Decisions, FullPlan
 from anydepth.model.transformer import Transformer
@@ -19,13 +21,18 @@ from anydepth.model.transformer import Transformer
 
 @runtime_checkable
 class Signal(Protocol):
-    """What is compared with the thresholds in one time step: a number from 0 to 1 for each running row after each block."""
+    """What is compared with the thresholds in one time step: a number from 0 to 1 for each running row after each block that decides."""
+
+    depends_on_first: bool  # whether it is another one if another exit is the first that decides
 
     def start(self, inputs: Float[Tensor, "row dim"]) -> None:
         """Looks at the embedded inputs of all rows, before the first block."""
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The signal of the running rows, whose states after block n are `hidden`."""
+
+    def pass_by(self, hidden: Float[Tensor, "row dim"]) -> None:
+        """Looks at the states of the running rows after a block that decides nothing; all of them go on."""
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
         """Hears which of the running rows leave now; the others go on to the next block."""
@@ -39,13 +46,13 @@ class ThresholdExit(FullPlan):
     """Each token leaves at the first n < N whose signal exceeds tau_n, else at N (section 3.2).
 
     `family` is the policy without its thresholds, such as "confidence". Every signal is above 0, if not in floating point, so a
-    threshold of 0 always stops; none is above 1, so a threshold of 1 never does.
+    threshold of 0 always stops; none is above 1, so a threshold of 1 never does. Neither asks for a signal, and none is computed.
     """
 
     family: str
     thresholds: tuple[float, ...]
     new_signal: Callable[[], Signal]
-    cost: DecisionCost
+    decision_cost: ThresholdCost
     halting: GeometricHalting | None = None  # the module that the signal comes from, if it comes from one
     blocks: int = field(init=False)
 
@@ -60,9 +67,34 @@ class ThresholdExit(FullPlan):
         """The policy in the words of a recipe; one number where all thresholds are the same."""
         return f"{self.family}:{describe_thresholds(self.thresholds)}"
 
+    @property
+    def cost(self) -> DecisionCost:
+        """What its decisions cost."""
+        return self.cost_with(self.thresholds)
+
+    def cost_with(self, thresholds: Sequence[float]) -> DecisionCost:
+        """What decisions of this family cost with other thresholds: the formula as printed where all of them decide, else that of those."""
+        deciding = deciding_exits(thresholds)
+        return self.decision_cost if len(deciding) == len(thresholds) else partial(self.decision_cost, deciding=deciding)
+
     def decisions(self) -> Decisions:
         """The comparisons of one time step."""
         return ThresholdDecisions(self.thresholds, self.new_signal())
+
+
+def deciding_exits(thresholds: Sequence[float]) -> tuple[int, ...]:
+    """The exits at which a signal decides where each token leaves, 1..N - 1."""
+    return tuple(n for n, decides in enumerate(is_deciding(np.asarray(thresholds)).tolist(), 1) if decides)
+
+
+def is_deciding(thresholds: Num[np.ndarray, "*candidate decision"]) -> Bool[np.ndarray, "*candidate decision"]:
+    """Which thresholds decide: those with 0 < tau < 1 before the first tau = 0, where every token that is left leaves.
+
+    They are looked at in float32, as all engines compare them.
+    """
+    compared = thresholds.astype(np.float32)
+    is_reached: Bool[np.ndarray, "*candidate decision"] = np.logical_and.accumulate(compared > 0, axis=-1)
+    return is_reached & (compared < 1)
 
 
 def describe_thresholds(thresholds: Sequence[float]) -> str:
@@ -85,9 +117,13 @@ class ThresholdDecisions:
             return planned
         if n > len(self.thresholds):
             return planned
-        threshold = self.thresholds[n - 1]
-        signal = self.signal.after(n, hidden)
-        is_leaving = signal > threshold if threshold > 0 else torch.ones_like(signal, dtype=torch.bool)
+        threshold = np.float32(self.thresholds[n - 1]).item()
+        if threshold <= 0:
+            return torch.full_like(planned, n)
+        if threshold >= 1:
+            self.signal.pass_by(hidden)
+            return planned
+        is_leaving = self.signal.after(n, hidden) > threshold
         self.signal.leave(is_leaving)
         return torch.where(is_leaving, n, planned)
 
@@ -99,7 +135,12 @@ class ThresholdDecisions:
 class OwnWords:
     """The part of a signal that has nothing to do with words."""
 
+    depends_on_first = False
+
     def start(self, inputs: Float[Tensor, "row dim"]) -> None:
+        """Nothing to keep."""
+
+    def pass_by(self, hidden: Float[Tensor, "row dim"]) -> None:
         """Nothing to keep."""
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
@@ -132,6 +173,10 @@ class Similarity(OwnWords):
         """h_t^0, the embedded inputs."""
         self.below = inputs
 
+    def pass_by(self, hidden: Float[Tensor, "row dim"]) -> None:
+        """The states below the next block."""
+        self.below = hidden
+
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The cosine with the state below, on a scale from 0 to 1."""
         self.new = hidden
@@ -145,6 +190,7 @@ class Similarity(OwnWords):
 class WordLogits:
     """The part of a signal that is computed from the scores of all words: those of rows that leave are kept, not computed twice."""
 
+    depends_on_first = False
     logits: Tensor  # of the running rows, by the last `after`
 
     def __init__(self, model: Transformer) -> None:
@@ -155,6 +201,9 @@ class WordLogits:
         self.count = len(inputs)
         self.running = torch.arange(self.count, device=inputs.device)
         self.parts: list[tuple[Tensor, Tensor]] = []  # rows that left, and their logits
+
+    def pass_by(self, hidden: Float[Tensor, "row dim"]) -> None:
+        """Nothing to keep."""
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
         """Keeps the scores of the rows that leave."""
@@ -190,28 +239,37 @@ class Margin(WordLogits):
 
 
 class ShortlistConfidence(WordLogits):
-    """Confidence among the K words that exit 1 likes best, so that a later decision costs K d instead of V d. Beyond the paper.
+    """Confidence among the K words that the first exit likes best, so that a later decision costs K d instead of V d. Beyond the paper.
 
-    Exit 1 sees the full vocabulary, as does the final choice of a word.
+    The first exit is exit 1 or, where that decides nothing, the first one that does. It sees the full vocabulary, as does the final
+    choice of a word.
     """
+
+    depends_on_first = True
+    words: Tensor | None  # (row, K): the shortlists of the running rows, once there are any
 
     def __init__(self, model: Transformer, words: int) -> None:
         super().__init__(model)
         self.size = words
 
+    def start(self, inputs: Float[Tensor, "row dim"]) -> None:
+        """All rows run, without shortlists."""
+        super().start(inputs)
+        self.words = None
+
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The probability of the best word of the row's shortlist, among those of the shortlist."""
-        if n == 1:
-            self.logits = self.model.logits_at(1, hidden)
-            self.words = self.logits.topk(min(self.size, self.logits.shape[1]), dim=-1).indices  # (row, K)
-            self.is_first = True
+        self.is_first = self.words is None
+        if self.words is None:
+            self.logits = self.model.logits_at(n, hidden)
+            self.words = self.logits.topk(min(self.size, self.logits.shape[1]), dim=-1).indices
             return best_probability(self.logits)
-        self.is_first = False
         chosen = self.model.classifier(n)[self.words]  # (row, K, dim)
         return best_probability(torch.bmm(chosen, hidden.unsqueeze(-1)).squeeze(-1))
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
-        """Keeps the full scores of rows that leave at exit 1; of the others the shortlists."""
+        """Keeps the full scores of rows that leave at the first exit; of the others the shortlists."""
+        assert self.words is not None, "rows leave by a signal"
         if self.is_first:
             super().leave(is_leaving)
         self.words = self.words[~is_leaving]

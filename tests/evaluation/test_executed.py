@@ -1,9 +1,12 @@
 """FLOPs that were executed, against the formulas of appendix B."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tiny import BLOCKS, SOURCE_VOCAB, TARGET_VOCAB, tiny_model
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from walks import SOME_PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 
 from anydepth.evaluation.executed import executed_decoder_flops
 from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
@@ -18,10 +21,12 @@ GREEDY = SearchSettings(beam=1, length_offset=3)
 POLICIES = [*(FixedExit(n, BLOCKS) for n in range(1, BLOCKS + 1)), UniformExit(1, BLOCKS), UniformExit(2, BLOCKS)]
 
 
-def executed_and_formula(model: Transformer, sentences: list[list[int]], policy: Policy) -> tuple[int, int]:
+def executed_and_formula(
+    model: Transformer, sentences: list[list[int]], policy: Policy, settings: SearchSettings = GREEDY
+) -> tuple[int, int]:
     """The FLOPs of a greedy search: those counted, and those of the formula for the exits that it recorded."""
     with executed_decoder_flops() as flops:
-        found = search(model, *make_source(sentences), policy, GREEDY)
+        found = search(model, *make_source(sentences), policy, settings)
     shape = DecoderShape.of(model.config, TARGET_VOCAB)
     lengths = [len(sentence) + 1 for sentence in sentences]
     return flops.decoder, sum(sentence_flops(shape, best.exits, x, policy.cost) for (best,), x in zip(found, lengths, strict=True))
@@ -39,6 +44,29 @@ def test_scores_that_a_decision_computed_are_not_computed_again(text: str) -> No
     model = tiny_model()
     executed, formula = executed_and_formula(model, [SENTENCE], parse_policy(text, model))
     assert executed == formula
+
+
+@pytest.mark.parametrize(("text", "units"), [*((text, 0) for text in THRESHOLD_POLICIES), ("geometric:0.6,0.4,0.5", 7)])
+def test_a_threshold_of_0_or_1_executes_no_decision_and_none_is_in_the_formula(text: str, units: int) -> None:
+    model, counts = model_for(text, f"exits.halting_units={units}"), set()
+    short = SearchSettings(beam=1, exact_length=6)
+    for pattern in SOME_PATTERNS:
+        policy = parse_policy(with_ends(text, pattern), model)
+        executed, formula = executed_and_formula(model, [SENTENCE], policy, short)
+        if text.startswith("similarity"):  # torch counts no cosine
+            policy = replace(policy, decision_cost=lambda *arguments, deciding: no_decision(*arguments))
+            formula = executed_and_formula(model, [SENTENCE], policy, short)[1]
+        assert executed == formula, pattern
+        counts.add(executed)
+    assert len(counts) > 5, "else this shows little"
+
+
+def test_one_decision_costs_full_depth_and_one_decision() -> None:
+    model, shape = tiny_model(), DecoderShape.of(tiny_model().config, TARGET_VOCAB)
+    full = sentence_flops(shape, [BLOCKS] * 5, 7, no_decision)
+    decision = 2 * TARGET_VOCAB * shape.dim
+    for text, decisions in (("confidence:1,1,0.03", 1), ("confidence:1,1,1", 0), ("confidence:0.5,1,0.4", 2)):
+        assert sentence_flops(shape, [BLOCKS] * 5, 7, parse_policy(text, model).cost) == full + 5 * decisions * decision
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])

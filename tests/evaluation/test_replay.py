@@ -6,13 +6,13 @@ import reference
 import torch
 from tiny import BLOCKS, TARGET_VOCAB, tiny_pairs
 from torch import Tensor
-from walks import THRESHOLD_POLICIES, model_for
+from walks import PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 
 from anydepth.evaluation import replay as replaying
-from anydepth.evaluation.replay import Record, chosen_exits, record, replay
+from anydepth.evaluation.replay import Record, chosen_exits, record, recorded_exits, replay
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
-from anydepth.exits.parsing import parse_policy
+from anydepth.exits.parsing import parse_policy, threshold_policy
 from anydepth.exits.thresholds import OwnWords, ThresholdDecisions, ThresholdExit
 from anydepth.model.cache import DecoderCache
 from anydepth.search.beam import SearchSettings, search
@@ -39,7 +39,7 @@ def sentences(pairs: TokenPairs) -> list[tuple[list[int], list[int]]]:
 def random_candidates(*, seed: int = 1) -> np.ndarray:
     """Thresholds, among them those that always and that never stop."""
     candidates = np.round(np.random.default_rng(seed).random((CANDIDATES, BLOCKS - 1)), 5)
-    candidates[0], candidates[1], candidates[2] = 0, 1, [1, 0, 1]
+    candidates[0], candidates[1], candidates[2], candidates[3, 0], candidates[4, 1:] = 0, 1, [1, 0, 1], 1, [0.4, 1]
     return candidates
 
 
@@ -118,6 +118,21 @@ def test_exits_are_those_of_a_loop_over_candidates_positions_and_blocks() -> Non
     assert len(np.unique(exits)) == BLOCKS
 
 
+@pytest.mark.parametrize("text", POLICIES)
+@torch.no_grad()
+def test_every_mixture_of_0_and_1_replays_the_exits_that_the_rule_gives_the_recorded_states(text: str) -> None:
+    model, pairs = model_for(text), tiny_pairs(2)
+    recorded = record(model, pairs, policy_of(text, model))
+    every = []
+    for source, targets in sentences(pairs):
+        states = reference.decode(model, [BOS, *targets[:-1]], reference.encode(model, source), [BLOCKS] * len(targets))
+        every += [[states[n][t] for n in range(BLOCKS + 1)] for t in range(len(targets))]
+    policies = [policy_of(with_ends(text, pattern), model) for pattern in PATTERNS]
+    exits = recorded_exits(recorded, np.array([policy.thresholds for policy in policies]))
+    for policy, own in zip(policies, exits.tolist(), strict=True):
+        assert own == [reference.threshold_exit(model, states, THRESHOLD_POLICIES[text], policy.thresholds) for states in every]
+
+
 def test_a_signal_that_equals_its_threshold_goes_on_in_replay_as_in_decoding() -> None:
     values = [0.1, 0.3, 0.5, 0.70001, 0.99999]  # most have no exact binary form
 
@@ -139,13 +154,16 @@ def test_figures_of_a_candidate_are_those_of_a_loop_over_sentences(text: str) ->
     policy = policy_of(text, model)
     recorded, candidates = record(model, pairs, policy), random_candidates()
     shape = DecoderShape.of(model.config, TARGET_VOCAB)
-    rows = exits_by_loops(recorded.signals, candidates)
+    rows = recorded_exits(recorded, candidates).tolist()
+    if not text.startswith("shortlist"):
+        assert rows == exits_by_loops(recorded.signals, candidates)
     replayed = replay(recorded, candidates)
-    for number, row in enumerate(rows):
+    for number, (row, thresholds) in enumerate(zip(rows, candidates.tolist(), strict=True)):
+        cost = threshold_policy(policy.family, thresholds, model).cost
         flops, full, at = 0, 0, 0
         for source, targets in sentences(pairs):
             exits = row[at : at + len(targets)]
-            flops += sentence_flops(shape, exits, len(source), policy.cost)
+            flops += sentence_flops(shape, exits, len(source), cost)
             full += sentence_flops(shape, [BLOCKS] * len(targets), len(source), no_decision)
             at += len(targets)
         likelihoods = [float(recorded.log_likelihoods[left - 1, position]) for position, left in enumerate(row)]
@@ -172,7 +190,7 @@ def test_a_record_does_not_depend_on_what_is_computed_together(monkeypatch: pyte
     together = record(model, pairs, policy_of(POLICIES[0], model))
     monkeypatch.setattr(replaying, "BATCH_TOKENS", 1)
     one_by_one = record(model, pairs, policy_of(POLICIES[0], model))
-    for name in Record.__dataclass_fields__:
+    for name in Record.__dataclass_fields__.keys() - {"policy", "shape"}:
         np.testing.assert_allclose(getattr(one_by_one, name), getattr(together, name), atol=2e-5)
 
 

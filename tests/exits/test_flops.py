@@ -1,7 +1,8 @@
 """FLOPs of the formulas, against a walk through Algorithm 2 and against numbers worked out by hand."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 import torch
@@ -48,8 +49,11 @@ def linear(inputs: int, outputs: int) -> int:
     return 2 * inputs * outputs
 
 
-def decision_after_block(name: str, shape: DecoderShape, n: int) -> int:
-    """What a mechanism computes when a token has come out of block n."""
+def decision_after_block(name: str, shape: DecoderShape, n: int, deciding: Sequence[int] | None = None) -> int:
+    """What a mechanism computes when a token has come out of block n; where only some blocks are `deciding`, what those compute."""
+    if deciding is not None and n not in deciding:
+        return 0
+    first = 1 if deciding is None else deciding[0]
     costs: dict[str, Callable[[], int]] = {
         "none": lambda: 0,
         "sequence": lambda: 0,
@@ -58,17 +62,19 @@ def decision_after_block(name: str, shape: DecoderShape, n: int) -> int:
         "confidence": lambda: linear(shape.dim, shape.vocab),
         "units": lambda: linear(shape.dim, UNITS) + linear(UNITS, 1) if n < shape.blocks else 0,
         "similarity": lambda: 3 * linear(shape.dim, 1),
-        "shortlist": lambda: linear(shape.dim, shape.vocab) if n == 1 else linear(shape.dim, WORDS) if n < shape.blocks else 0,
+        "shortlist": lambda: linear(shape.dim, shape.vocab) if n == first else linear(shape.dim, WORDS) if n < shape.blocks else 0,
     }
     return costs[name]()
 
 
-def has_scored_all_words(name: str, left: int) -> bool:
+def has_scored_all_words(name: str, left: int, deciding: Sequence[int] | None) -> bool:
     """Whether the scores of all words at the exit are known from the decision taken there."""
-    return name == "confidence" or (name == "shortlist" and left == 1)
+    if deciding is None:
+        return name == "confidence" or (name == "shortlist" and left == 1)
+    return (name == "confidence" and left in deciding) or (name == "shortlist" and left in deciding[:1])
 
 
-def walk(shape: DecoderShape, exits: list[int], source_length: int, name: str) -> int:
+def walk(shape: DecoderShape, exits: list[int], source_length: int, name: str, deciding: Sequence[int] | None = None) -> int:
     """The FLOPs along Algorithm 2, line after line."""
     dim = shape.dim
     flops = 0
@@ -91,12 +97,12 @@ def walk(shape: DecoderShape, exits: list[int], source_length: int, name: str) -
                 flops += linear(dim, 1) + linear(1, dim)
             flops += linear(dim, dim)  # attention output
             flops += linear(dim, shape.ffn_dim) + linear(shape.ffn_dim, dim)
-            flops += decision_after_block(name, shape, n)
+            flops += decision_after_block(name, shape, n, deciding)
             if n == left:
                 break
         for _ in range(left + 1, shape.blocks + 1):
             flops += linear(dim, dim) + linear(dim, dim)  # key and value of the copied state
-        if not has_scored_all_words(name, left):
+        if not has_scored_all_words(name, left, deciding):
             flops += linear(dim, shape.vocab)
     return flops
 
@@ -113,6 +119,14 @@ def exit_sequences(shape: DecoderShape) -> list[list[int]]:
 def test_a_sentence_costs_what_a_walk_through_algorithm_2_adds_up(shape: DecoderShape, name: str) -> None:
     for exits in exit_sequences(shape):
         assert sentence_flops(shape, exits, SOURCE, DECISIONS[name]) == walk(shape, exits, SOURCE, name)
+
+
+@pytest.mark.parametrize("name", ["geometric", "confidence", "similarity", "shortlist", "units"])
+@pytest.mark.parametrize("deciding", [(), (1,), (2,), (3,), (1, 3), (2, 3)], ids=str)
+def test_where_some_blocks_decide_a_walk_adds_up_their_decisions_alone(name: str, deciding: tuple[int, ...]) -> None:
+    for exits in exit_sequences(SHAPE):
+        cost = partial(DECISIONS[name], deciding=deciding)
+        assert sentence_flops(SHAPE, exits, SOURCE, cost) == walk(SHAPE, exits, SOURCE, name, deciding)
 
 
 @pytest.mark.parametrize("decision", DECISIONS.values(), ids=DECISIONS)

@@ -1,5 +1,7 @@
 """The names of policies that users type: what each one makes, and what is refused with the rule, the value and the cure."""
 
+from functools import partial
+
 import pytest
 from tiny import BLOCKS, TARGET_VOCAB, tiny_model
 from walks import POLICIES, model_for
@@ -79,6 +81,8 @@ def test_every_policy_tells_the_cost_of_its_own_decisions() -> None:
     }
     for text, cost in expected.items():
         assert parse_policy(text, model_for(text)).cost is cost
+    some = parse_policy("confidence:0.5,1,0", model_for("confidence")).cost
+    assert isinstance(some, partial) and (some.func, some.keywords) == (flops.confidence_decision, {"deciding": (1,)})
 
 
 def test_trained_policies_use_the_halting_module_of_the_model() -> None:

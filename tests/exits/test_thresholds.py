@@ -1,5 +1,7 @@
 """Policies that stop at the first block whose signal exceeds its threshold: the rule, the signals, and both ends of the scale."""
 
+from dataclasses import replace
+
 import pytest
 import reference
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import BATCH, BLOCKS, DIM, TARGET_VOCAB, TIME, tiny_batch
 from torch import Tensor
-from walks import THRESHOLD_POLICIES, choices, model_for, walk
+from walks import PATTERNS, THRESHOLD_POLICIES, choices, model_for, walk, with_ends
 
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -22,6 +24,7 @@ from anydepth.exits.thresholds import (
     Similarity,
     ThresholdExit,
     check_thresholds,
+    deciding_exits,
     describe_thresholds,
 )
 
@@ -46,6 +49,46 @@ def test_every_token_leaves_at_the_first_block_whose_signal_exceeds_its_threshol
             assert left == [reference.threshold_exit(model, states, signal, policy.thresholds) for states in every]
             found |= set(left)
     assert len(found) > 2, "else this shows little"
+
+
+@pytest.mark.parametrize("text", THRESHOLD_POLICIES)
+def test_thresholds_of_0_and_1_anywhere_leave_the_rule_as_it_is_and_ask_for_no_signal(text: str) -> None:
+    model, batch, found = model_for(text, seed=2), tiny_batch(seed=2), set()
+    for pattern in PATTERNS:
+        policy = parse_policy(with_ends(text, pattern), model)
+        assert isinstance(policy, ThresholdExit)
+        asked: list[int] = []
+        exits, logits = walk(model, batch, replace(policy, new_signal=lambda policy=policy, asked=asked: Asked(policy.new_signal(), asked)))
+        assert set(asked) <= set(deciding_exits(policy.thresholds))
+        length = int(batch.target_mask[0].sum())
+        left, inputs = exits[0, :length].tolist(), batch.target_inputs[0, :length].tolist()
+        every = choices(model, batch.source[0][batch.source_mask[0]].tolist(), inputs, left)
+        assert left == [reference.threshold_exit(model, states, THRESHOLD_POLICIES[text], policy.thresholds) for states in every], pattern
+        words = torch.stack([model.classifier(n) @ states[n] for n, states in zip(left, every, strict=True)])
+        torch.testing.assert_close(logits[0, :length], words, atol=1e-4, rtol=1e-4)
+        found.add(tuple(sorted(set(exits.flatten().tolist()))))
+    assert len(found) > 5, "else this shows little"
+
+
+class Asked:
+    """A signal that notes the blocks after which it was asked for."""
+
+    def __init__(self, signal: Signal, asked: list[int]) -> None:
+        self.signal, self.asked, self.depends_on_first = signal, asked, signal.depends_on_first
+        self.start, self.pass_by, self.leave, self.word_logits = signal.start, signal.pass_by, signal.leave, signal.word_logits
+
+    def after(self, n: int, hidden: Tensor) -> Tensor:
+        self.asked.append(n)
+        return self.signal.after(n, hidden)
+
+
+def test_only_thresholds_between_0_and_1_decide_and_none_after_a_0() -> None:
+    assert deciding_exits([0.5, 0.1, 0.9]) == (1, 2, 3)
+    assert deciding_exits([1.0, 0.1, 1.0]) == (2,)
+    assert deciding_exits([0.5, 1.0, 0.9, 0.0, 0.4]) == (1, 3)
+    assert deciding_exits([0.0, 0.5]) == deciding_exits([1.0, 1.0]) == deciding_exits([]) == ()
+    assert deciding_exits([1e-60, 0.5]) == (), "0 in float32"
+    assert deciding_exits([1 - 1e-12, 0.5]) == (2,), "1 in float32"
 
 
 def signal_of(family: str, model: AdaptiveTransformer) -> tuple[Signal, reference.Signal]:

@@ -6,7 +6,7 @@ import signal
 import pytest
 import torch
 from tiny import SOURCE_VOCAB, tiny_model
-from walks import POLICIES, model_for
+from walks import POLICIES, SOME_PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 
 from anydepth.errors import RunError, UsageError
 from anydepth.evaluation.executed import executed_decoder_flops
@@ -67,6 +67,25 @@ def test_tokens_exits_and_scores_are_those_of_the_plain_step(text: str) -> None:
                 assert scores(own) == pytest.approx(scores(plain), abs=1e-4), instructions
             lefts |= {left for ranked in plain for each in ranked for left in each.exits}
     assert len(lefts) > 1 or text.startswith("fixed"), "a policy that never chooses would pass anything"
+
+
+@pytest.mark.parametrize(("text", "units"), [*((text, 0) for text in THRESHOLD_POLICIES), ("geometric:0.6,0.4,0.5", 5)])
+def test_thresholds_of_0_and_1_anywhere_give_the_tokens_exits_and_flops_of_the_plain_step(text: str, units: int) -> None:
+    model, texts, beams = model_for(text, f"exits.halting_units={units}", seed=2), sentences(4, seed=3), (1, 3)
+    short = SearchSettings(beam=1, exact_length=4)
+    for number, pattern in enumerate(SOME_PATTERNS):
+        policy = parse_policy(with_ends(text, pattern), model)
+        settings = SearchSettings(beam=beams[number % 2], length_ratio=0.5, length_offset=4)
+        plain = found(TorchEngine(model), texts, policy, settings)
+        instructions = INSTRUCTIONS[number % len(INSTRUCTIONS)]
+        own = found(NativeEngine(model, instructions=instructions), texts, policy, settings)
+        assert outputs(own) == outputs(plain), (pattern, instructions)
+        engine, one = NativeEngine(model, is_deferred=False), texts[:1]
+        with executed_decoder_flops() as executed:
+            found(TorchEngine(model), one, policy, short)
+        found(engine, one, policy, short)
+        # torch does not count a cosine, which is made of products by elements, nor does the engine
+        assert engine.executed_flops() == executed.decoder, pattern
 
 
 @pytest.mark.parametrize("text", ["uniform:7", "geometric:0.6,0.4,0.5", "confidence:0.7,0.5,0.6"])

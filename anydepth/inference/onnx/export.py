@@ -70,7 +70,8 @@ POINTS = """\
 operating_points.json  Thresholds that `anydepth tune` found, a copy of the run's operating_points.json.
                    bleu, average_exit and flops_share (of the FLOPs of full depth) tell what a point gave on the validation set. Its
                    policy is a name and, after the last colon, N - 1 thresholds, or one number that stands for all of them. After each
-                   block n < N a token leaves if a number is greater than the n-th threshold, or if that is 0. The number is
+                   block n < N a token leaves if a number is greater than the n-th threshold, or if that is 0; where it is 0 or 1
+                   the number need not be computed. The number is
                    stop_probability for "geometric"; for "confidence" the probability of the best word, by the softmax of the logits of
                    exit n.
 """

@@ -215,6 +215,7 @@ class Worker {
         row_greatest_.assign(rows, 0.0f);
         row_sum_.assign(rows, 0.0f);  // 0 is not known: no sum of exponentials is
         row_nodes_.resize(rows);
+        has_shortlists_ = false;
         float* hidden = hidden_.at_least((size_t)rows * dim);
         const float rate = std::sqrt((float)dim);
         for (const Running& each : running_) {
@@ -228,7 +229,7 @@ class Worker {
             exits_[each.row] = planned_exit(sentence);
         }
         for (int n = 1; n <= blocks && !running_.empty(); ++n) {
-            if (policy_.rule == Rule::similarity) {
+            if (policy_.rule == Rule::similarity && decides(n)) {
                 below_.at_least(running_.size() * dim);
                 std::memcpy(below_.get(), hidden, sizeof(float) * running_.size() * dim);
             }
@@ -374,6 +375,11 @@ class Worker {
 
     // ---- decisions ----------------------------------------------------------------------------------------------------------------------
 
+    // Whether a signal decides after block n: nothing is above a threshold of 1, and at one of 0 everybody leaves.
+    bool decides(int n) const {
+        return n < model_.shape.blocks && policy_.thresholds[n - 1] > 0 && policy_.thresholds[n - 1] < 1;
+    }
+
     // Sets the exits of the running rows that stop after block n.
     void decide(int n, const float* hidden) {
         const int rows = (int)running_.size(), blocks = model_.shape.blocks;
@@ -391,10 +397,13 @@ class Worker {
             return;
         }
         const float threshold = policy_.thresholds[n - 1];
+        if (threshold <= 0)
+            for (const Running& each : running_) exits_[each.row] = n;
+        if (!decides(n)) return;
         signals(n, hidden);
         const float* signal = signal_.get();
         for (int r = 0; r < rows; ++r)
-            if (threshold <= 0 || signal[r] > threshold) exits_[running_[r].row] = n;
+            if (signal[r] > threshold) exits_[running_[r].row] = n;
     }
 
     void signals(int n, const float* hidden) {
@@ -413,10 +422,11 @@ class Worker {
                 }
                 return;
             case Rule::shortlist:
-                if (n > 1) {
+                if (has_shortlists_) {
                     shortlist_signals(n, hidden);
                     return;
                 }
+                has_shortlists_ = true;  // the first exit that decides looks at all words
                 [[fallthrough]];
             default: {
                 float* logits = logits_of(n).at_least((size_t)rows * vocab);
@@ -660,6 +670,7 @@ class Worker {
     std::vector<const float*> keys_, values_, row_logits_;
     std::vector<Buffer<float>> logits_, final_logits_;
     std::vector<Shortlist> shortlists_;
+    bool has_shortlists_ = false;  // of this step
     std::vector<Candidate> candidates_;
     std::vector<Row> new_rows_;
     std::vector<float> top_values_, row_greatest_, row_sum_;
