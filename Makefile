@@ -44,7 +44,7 @@ test: lint
 	@echo "==> behaviour"
 	$(QUIETLY) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-soak: .venv/ready
+soak: .venv/dev
 	$(QUIETLY) $(BIN)/python tests/run_soak.py --size $(SIZE) --seed $(SEED)
 
 bench: demo .venv/dev
