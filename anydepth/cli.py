@@ -33,6 +33,7 @@ from anydepth.options import (
     examples,
     say,
     settings_file,
+    tell_if_unfinished,
     wished_policy,
 )
 from anydepth.pictures import plot
@@ -187,6 +188,7 @@ def translate(
     if show_exits and as_json:
         raise UsageError("--show-exits is for people and --json for machines; choose one (the JSON has the exits too)")
     translator = Translator.load(run, engine=engine, int8=int8)
+    tell_if_unfinished(run)
     lines = translator.translate_stream(
         input_lines(source),
         policy=wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop)),
@@ -233,6 +235,7 @@ def evaluate(
     from anydepth.evaluation.table import evaluation_json, evaluation_table
     from anydepth.inference.points import Wish
 
+    tell_if_unfinished(run)
     evaluation = evaluate_run(
         run,
         test,
@@ -276,6 +279,7 @@ def tune(
     from anydepth.evaluation.tuning import TuneSettings, tune_run
 
     settings = TuneSettings(method, candidates, segment, decoded, seed, beam, length_penalty, batch_tokens)
+    tell_if_unfinished(run)
     found = tune_run(run, valid, policy, settings, say=say)
     print(points_json(found) if as_json else points_table(found))
 

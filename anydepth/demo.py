@@ -86,7 +86,7 @@ def make_data(text: Path, folder: Path, say: Say) -> None:
 
 def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
     """The trained run; training that was interrupted goes on."""
-    if run.weights_file.exists():
+    if run.weights_file.exists() and run.interrupted_at() is None:
         say(f"trained already; to train again remove {run.folder}")
     elif run.config_file.exists():
         train_run(run.folder, lambda: resumed_run(run.folder, []), validation_scorer)

@@ -55,6 +55,14 @@ def settings_file(given: Path) -> Path:
     return found
 
 
+def tell_if_unfinished(run: Path) -> None:
+    """Says of a run whose training was stopped that its weights are not the final ones."""
+    from anydepth.model.run import Run
+
+    if (update := Run(run).interrupted_at()) is not None:
+        say(f"the training of {run} was interrupted at update {update:,}; go on with `anydepth train --resume --to {run}`")
+
+
 def wished_policy(translator: "Translator", policy: str | None, wish: "Wish") -> "Policy":
     """The policy by name, or the operating point that a wish asks for, which is told."""
     if not wish.is_made:

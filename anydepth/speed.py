@@ -7,7 +7,7 @@ import typer
 
 from anydepth.errors import UsageError
 from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_LENGTH, MOST_PIECES, MOST_ROUNDS, MOST_THREADS, MOST_UPDATES
-from anydepth.options import AverageExit, BleuDrop, Flops, PolicyHelp, RunFolder, examples, say, settings_file
+from anydepth.options import AverageExit, BleuDrop, Flops, PolicyHelp, RunFolder, examples, say, settings_file, tell_if_unfinished
 
 if TYPE_CHECKING:
     from anydepth.evaluation.bench.bench import Bench, BenchSettings
@@ -39,6 +39,7 @@ def export(
 
     if to_format not in FORMATS:
         raise UsageError(f"--format {to_format}: models are exported as {' or '.join(FORMATS)}")
+    tell_if_unfinished(run)
     if to_format == "onnx":
         from anydepth.inference.onnx.export import export_onnx
 
@@ -121,6 +122,8 @@ def bench(
         against=against,
         rival=rival,
     )
+    if run is not None:
+        tell_if_unfinished(run)
     wish, sizes = Wish(average_exit, flops, bleu_drop), Sizes(vocab, source_length, output_length)
     measured = (
         run_bench(run, test, policy or [], wish, settings)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from anydepth.limits import MOST_BEAM, MOST_UPDATES
-from anydepth.options import RunFolder, examples, say
+from anydepth.options import RunFolder, examples, say, tell_if_unfinished
 
 SCORE_EXAMPLES = examples(
     "anydepth score-exits runs/demo/model --sentences 2000",
@@ -33,6 +33,7 @@ def score_exits(
     from anydepth.evaluation.exit_scores import score_exits as make_scores
     from anydepth.evaluation.score_summary import summarise, summary_json, summary_table
 
+    tell_if_unfinished(run)
     settings = ScoreSettings(metric, beam, sentences)
     summary = summarise(make_scores(run, settings, data_folder=data, overwrite=overwrite, say=say))
     print(summary_json(summary) if as_json else summary_table(summary))

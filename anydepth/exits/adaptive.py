@@ -5,7 +5,7 @@ from pathlib import Path
 from anydepth.config import Config
 from anydepth.errors import RunError
 from anydepth.exits.halting import Halting, make_halting
-from anydepth.model.checkpoint import fill_model, load_tensors, model_tensors
+from anydepth.model.checkpoint import fill_model, load_weights, model_tensors
 from anydepth.model.run import Run
 from anydepth.model.transformer import Transformer
 
@@ -33,7 +33,7 @@ def load_model(run: Run) -> AdaptiveTransformer:
         hint = "its training has not ended; go on with `anydepth train --resume`" if run.state_file.exists() else "train it first"
         raise RunError(f"{run.folder} has no model.safetensors: {hint} (updates asked for: {config.training.updates})")
     model = new_model(run)
-    fill_model(model, load_tensors(run.weights_file)[0], run.weights_file)
+    fill_model(model, load_weights(run.weights_file)[0], run.weights_file)
     return model.eval()
 
 
@@ -41,7 +41,7 @@ def start_from(model: AdaptiveTransformer, weights: Path) -> None:
     """Fills all of `model` that the file `weights` has; a halting module of another kind or size keeps its fresh weights."""
     if not weights.exists():
         raise RunError(f"there is no {weights}, which this run was to start from; make the run again with --from and --overwrite")
-    own, loaded = model_tensors(model), load_tensors(weights)[0]
+    own, loaded = model_tensors(model), load_weights(weights)[0]
     old, fresh = ({name: tensor for name, tensor in each.items() if name.startswith(HALTING)} for each in (loaded, own))
     is_same = {name: tensor.shape for name, tensor in old.items()} == {name: tensor.shape for name, tensor in fresh.items()}
     kept = {name: tensor for name, tensor in loaded.items() if name not in old}

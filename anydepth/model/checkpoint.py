@@ -48,6 +48,28 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     return tensors, metadata
 
 
+def load_notes(path: Path) -> dict[str, str]:
+    """The notes of a file that `save_tensors` wrote, without its tensors."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {})
+    except (SafetensorError, OSError, ValueError, struct.error) as error:
+        raise RunError(f"{path} is damaged or cut short ({error}); restore it from a copy or train again") from error
+
+
+def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The weights and notes of a file that `save_tensors` wrote; one with numbers that are none is refused, too."""
+    tensors, notes = load_tensors(path)
+    if bad := not_finite(tensors):
+        raise RunError(f"{path} has weights that are not numbers ({bad}); train again with a lower training.learning_rate")
+    return tensors, notes
+
+
+def not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+    """The name of the first tensor that has a NaN or an infinity; None if all are numbers."""
+    return next((name for name in sorted(tensors) if not bool(torch.isfinite(tensors[name]).all())), None)
+
+
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """The parameters by name, each once even where modules share it."""
     return {name: parameter.data for name, parameter in model.named_parameters()}
@@ -71,7 +93,7 @@ def average_tensors(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of the weights in several checkpoints (section 4.1: the last ten on WMT)."""
     total: dict[str, Tensor] = {}
     for path in paths:
-        for name, tensor in load_tensors(path)[0].items():
+        for name, tensor in load_weights(path)[0].items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()}
 

@@ -1,6 +1,7 @@
 """The run directory: settings, tokenizers and weights; every later command takes the directory and nothing else."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +15,12 @@ from anydepth.atomic import put_back, replacing_folder, write_text
 from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
 from anydepth.locks import one_writer
-from anydepth.model.checkpoint import save_tensors
+from anydepth.model.checkpoint import load_notes, save_tensors
 from anydepth.model.transformer import Transformer
 from anydepth.text.prepare import PreparedData, file_hash
 from anydepth.text.tokenizer import Tokenizer
+
+INTERRUPTED = "interrupted"  # the note of weights whose training was stopped: the update
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,13 @@ class Run:
     def points_file(self) -> Path:
         return self.folder / "operating_points.json"
 
-    @property
-    def best_file(self) -> Path:
-        return self.folder / "best.safetensors"
+    def best_file(self, update: int) -> Path:
+        """The weights of the best validation so far, which the training state tells the update of."""
+        return self.folder / f"best-{update:07d}.safetensors"
+
+    def best_files(self) -> list[Path]:
+        """The weights of validations that were the best of their time; a kill may leave one that the state does not know yet."""
+        return sorted(self.folder.glob(f"best-{'[0-9]' * 7}.safetensors"))
 
     @property
     def state_file(self) -> Path:
@@ -80,6 +87,11 @@ class Run:
     @property
     def log_file(self) -> Path:
         return self.folder / "train.log"
+
+    def interrupted_at(self) -> int | None:
+        """The update at which a user stopped the training that the weights are of; None if it ended, or if there are no weights."""
+        update = load_notes(self.weights_file).get(INTERRUPTED) if self.weights_file.exists() else None
+        return int(update) if update is not None and re.fullmatch("[0-9]{1,12}", update) else None
 
     def checkpoint_file(self, update: int) -> Path:
         return self.folder / "checkpoints" / f"update-{update:07d}.safetensors"

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
-from anydepth.errors import Interrupted
+from anydepth.errors import Interrupted, RunError, TrainingError
 from anydepth.exits.adaptive import AdaptiveTransformer, new_model, start_from
 from anydepth.exits.scores import training_scores
-from anydepth.model.checkpoint import average_tensors, load_tensors, model_tensors, save_tensors
-from anydepth.model.run import Run
+from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
+from anydepth.model.run import INTERRUPTED, Run
 from anydepth.text.batches import BatchStream, training_batches
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers
@@ -51,6 +52,10 @@ class Training:
         for update, file in self.run.checkpoints():
             if self.workers.is_main and update > self.progress.update:
                 file.unlink()
+        if self.progress.best_update and not self.run.best_file(self.progress.best_update).exists():
+            missing = self.run.best_file(self.progress.best_update)
+            raise RunError(f"there is no {missing}, which {self.run.state_file} tells of; restore it from a copy or train again")
+        self.forget_other_bests()
         if budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds) >= 1:
             more = "to train on, raise training.updates or --minutes, which count from the beginning of the run"
             self.reporter.say(f"the budget was spent after update {self.progress.update:,}; {more}")
@@ -112,6 +117,7 @@ class Training:
     def validate(self) -> None:
         """Measures the validation set and keeps the weights if they are the best so far."""
         progress, config = self.progress, self.config.validation
+        self.check_weights()
         if self.workers.is_main:
             self.model.eval()
             losses = validation_losses(self.model, self.data.pairs("valid"), batch_tokens=config.batch_tokens)
@@ -130,7 +136,7 @@ class Training:
             progress.validations_since_best += 1
             if progress.best is None or value < progress.best:
                 progress.best, progress.best_update, progress.validations_since_best = value, progress.update, 0
-                save_tensors(self.run.best_file, model_tensors(self.model), {"update": str(progress.update)})
+                save_tensors(self.run.best_file(progress.update), model_tensors(self.model), {"update": str(progress.update)})
         progress.validated_update = progress.update
         self.workers.wait()
 
@@ -144,6 +150,7 @@ class Training:
 
     def save(self) -> None:
         """Leaves a state to go on from, and the weights of the last checkpoints for averaging."""
+        self.check_weights()
         if not self.workers.is_main or self.progress.update == 0:
             return
         save_tensors(self.run.checkpoint_file(self.progress.update), model_tensors(self.model))
@@ -153,16 +160,31 @@ class Training:
 
     def leave_state(self) -> None:
         """Leaves a state to go on from, and no checkpoint: an interrupted run must average what one without a pause does."""
+        self.check_weights()
         if self.workers.is_main and self.progress.update > 0:
             save_state(self.run.state_file, self.model, self.optimizer, self.progress)
+            self.forget_other_bests()
+
+    def forget_other_bests(self) -> None:
+        """Removes the best weights that the state on disk does not tell of: no longer needed, or of updates that are done again."""
+        for file in self.run.best_files():
+            if self.workers.is_main and file != self.run.best_file(self.progress.best_update):
+                file.unlink()
+
+    def check_weights(self) -> None:
+        """Stops every worker before weights that are not numbers are saved or measured."""
+        if bad := not_finite(model_tensors(self.model)):
+            what = f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; {self.advice()}"
+            raise TrainingError(what if self.workers.is_main else "")
 
     def end(self) -> None:
         """Leaves a state and says how to go on, or measures once more and chooses the final weights."""
         progress = self.progress
         if self.stop.is_asked:
             self.leave_state()
+            told = self.leave_unfinished_weights() if self.workers.is_main else ""
             self.workers.wait()
-            how = f"stopped after update {progress.update:,}; go on with `anydepth train --resume --to {self.run.folder}`"
+            how = f"stopped after update {progress.update:,}; {told}go on with `anydepth train --resume --to {self.run.folder}`"
             raise Interrupted(how if self.workers.is_main else "")
         if progress.validated_update != progress.update:
             self.validate()
@@ -173,17 +195,31 @@ class Training:
         if choice == "average":
             files = [file for update, file in self.run.checkpoints() if update <= progress.update]
             tensors, origin = average_tensors(files), f"the average of the last {len(files)} checkpoints"
-        elif choice == "best" and self.run.best_file.exists():
-            tensors, notes = load_tensors(self.run.best_file)
-            origin = f"the best validation (update {int(notes['update']):,})"
+        elif choice == "best" and progress.best_update:
+            tensors, origin = self.best_weights()
         else:
             tensors, origin = model_tensors(self.model), "the last update"
         save_tensors(self.run.weights_file, tensors)
         spent = describe_time(progress.seconds)
         self.reporter.say(f"trained {progress.update:,} updates in {spent}; {self.run.weights_file} has the weights of {origin}")
 
+    def best_weights(self) -> tuple[dict[str, Tensor], str]:
+        """The weights of the best validation, and what to call them."""
+        update = self.progress.best_update
+        return load_weights(self.run.best_file(update))[0], f"the best validation (update {update:,})"
+
+    def leave_unfinished_weights(self) -> str:
+        """Leaves weights to translate with until training goes on, and tells which; those of a training that ended stay."""
+        run, progress = self.run, self.progress
+        if progress.update == 0 or (run.weights_file.exists() and run.interrupted_at() is None):
+            return ""
+        is_best = self.config.training.final == "best" and progress.best_update > 0
+        tensors, origin = self.best_weights() if is_best else (model_tensors(self.model), "the last update")
+        save_tensors(run.weights_file, tensors, {INTERRUPTED: str(progress.update), "weights": origin})
+        return f"{run.weights_file} has the weights of {origin} so far; "
+
     def advice(self) -> str:
-        """What to do when a loss is not a number."""
+        """What to do when a loss or a weight is not a number."""
         saved = f"{self.run.state_file} still holds the last good state" if self.run.state_file.exists() else "nothing was saved yet"
         return f"{saved}; lower training.learning_rate (now {self.config.training.learning_rate}) or look at those pairs"
 

@@ -10,7 +10,7 @@ from anydepth.config import Config, load_config, save_config, with_changes
 from anydepth.errors import AnydepthError, ConfigError, RunError
 from anydepth.exits.scores import scores_to_learn_from, training_scores
 from anydepth.locks import one_writer
-from anydepth.model.checkpoint import load_tensors
+from anydepth.model.checkpoint import load_weights
 from anydepth.model.run import Run, create_run, note_data, training_data, usable_data
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers, workers
@@ -48,11 +48,9 @@ def continued_run(
     data = usable_data(first, data_folder, use="--from")
     if not first.weights_file.exists():
         raise RunError(f"{origin} has no model.safetensors to start from; let its training end first")
-    tensors = load_tensors(first.weights_file)[0]
-    if bad := sorted(name for name, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())):
-        raise RunError(
-            f"{first.weights_file} has weights that are not numbers ({bad[0]}), so no oracle can learn from it; train that run again"
-        )
+    if (update := first.interrupted_at()) is not None:
+        raise RunError(f"the training of {origin} was interrupted at update {update:,}; let it end first with --resume")
+    tensors = load_weights(first.weights_file)[0]
     scores = scores_to_learn_from(first, data.fingerprint) if config.exits.oracle == "bleu" else None
     return create_run(folder, config, data, overwrite=overwrite, origin=first, start=tensors, oracle_scores=scores)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from anydepth.config import Config
 from anydepth.errors import RunError
 from anydepth.exits.adaptive import HALTING
-from anydepth.model.checkpoint import fill_model, load_tensors, model_tensors, save_tensors
+from anydepth.model.checkpoint import fill_model, load_weights, model_tensors, save_tensors
 from anydepth.text.batches import Position
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -51,7 +51,7 @@ def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, p
 
 def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     """Fills model and optimizer from `path` and returns how far the run had come."""
-    tensors, notes = load_tensors(path)
+    tensors, notes = load_weights(path)
     try:
         values = json.loads(notes["progress"])
         progress = Progress(**values | {"position": Position.from_json(values["position"])})

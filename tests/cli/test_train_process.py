@@ -40,12 +40,14 @@ def test_a_stopped_training_says_how_to_go_on_and_goes_on(number: signal.Signals
     found = re.search(r"stopped after update ([\d,]+);", outcome.err)
     assert found
     stopped = int(found[1].replace(",", ""))
-    assert not (run / "model.safetensors").exists()
+    early = finish(start("translate", run), b"hund\n")
+    assert (early.code, early.out.count("\n")) == (0, 1)
+    assert early.err == f"the training of {run} was interrupted at update {stopped:,}; go on with `anydepth train --resume --to {run}`\n"
     assert not [name for name in contents(run) if name.endswith(".tmp")]
     resumed = done("train", "--resume", "--to", run, "--set", f"training.updates={stopped + 2}")
     assert f"going on after update {stopped:,}" in resumed.err
     assert f"trained {stopped + 2:,} updates" in resumed.err
-    done("translate", run, stdin=b"hund\n")
+    assert done("translate", run, stdin=b"hund\n").err == ""
 
 
 def small_files_only() -> None:

@@ -9,6 +9,7 @@ from tiny import prepare_tiny, short_training, tiny_model
 
 from anydepth.errors import RunError
 from anydepth.exits.adaptive import HALTING, load_model, new_model, start_from
+from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import model_tensors, save_tensors
 from anydepth.model.run import Run, create_run
 from anydepth.text.prepare import PreparedData
@@ -54,6 +55,20 @@ def test_damaged_weights_are_named(data: PreparedData, tmp_path: Path) -> None:
     run.weights_file.write_bytes(run.weights_file.read_bytes()[:-100])
     with pytest.raises(RunError, match=rf"{re.escape(str(run.weights_file))} is damaged or cut short"):
         load_model(run)
+
+
+@pytest.mark.parametrize("engine", ["auto", "native", "onnx", "torch"])
+@pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
+def test_weights_that_are_not_numbers_are_refused_by_file_and_tensor_whatever_the_engine(
+    data: PreparedData, tmp_path: Path, engine: str, bad: float
+) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    tensors = model_tensors(new_model(run))
+    tensors["classifiers.2"][1, 2] = bad
+    save_tensors(run.weights_file, tensors)
+    words = rf"^{re.escape(str(run.weights_file))} has weights that are not numbers \(classifiers\.2\); train again with a lower"
+    with pytest.raises(RunError, match=words):
+        Translator.load(run.folder, engine=engine)
 
 
 def test_weights_without_the_halting_module_that_the_settings_name_are_refused(data: PreparedData, tmp_path: Path) -> None:

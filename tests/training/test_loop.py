@@ -11,14 +11,18 @@ import pytest
 import torch
 from tiny import ALONE, BLOCKS, no_scores, prepare_tiny, short_training, train
 
-from anydepth.errors import RunError, TrainingError
-from anydepth.model.checkpoint import load_tensors, save_tensors
+from anydepth.errors import Interrupted, RunError, TrainingError
+from anydepth.exits.adaptive import load_model
+from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
 from anydepth.model.run import Run, create_run
 from anydepth.model.transformer import Transformer
 from anydepth.text.batches import BatchStream, Position
 from anydepth.text.prepare import PreparedData
+from anydepth.training import loop
 from anydepth.training.loop import Training
-from anydepth.training.reporting import Reporter
+from anydepth.training.reporting import Recent, Reporter
+from anydepth.training.start import continued_run, resumed_run
+from anydepth.training.update import UpdateSums, accumulate_gradients
 
 OFTEN = ("training.save_every=2", "validation.every=2", "training.average=100")
 
@@ -71,8 +75,9 @@ def test_the_best_weights_by_loss_are_those_of_the_lowest_mean_over_exits(data: 
     lines = valid_lines(run)
     best = min(lines, key=lambda line: sum(line["nll"]))
     assert best["update"] != lines[-1]["update"]
-    assert_same_tensors(run.best_file, run.checkpoint_file(best["update"]))
-    assert_same_tensors(run.weights_file, run.best_file)
+    assert run.best_files() == [run.best_file(best["update"])]
+    assert_same_tensors(run.best_file(best["update"]), run.checkpoint_file(best["update"]))
+    assert_same_tensors(run.weights_file, run.best_file(best["update"]))
 
 
 def test_the_best_weights_by_bleu_are_those_of_the_highest_exit_and_the_first_of_equals(data: PreparedData, tmp_path: Path) -> None:
@@ -103,7 +108,7 @@ def test_the_average_is_the_mean_of_the_last_checkpoints_and_older_ones_are_gone
 def test_the_last_update_is_validated_and_can_be_the_best(data: PreparedData, tmp_path: Path) -> None:
     run = create_run(tmp_path / "run", short_training("training.updates=3", "training.final=best"), data)
     train(run, data)
-    assert load_tensors(run.best_file)[1]["update"] == "3"
+    assert run.best_files() == [run.best_file(3)]
     assert_same_tensors(run.weights_file, run.checkpoint_file(3))
 
 
@@ -129,24 +134,25 @@ def batches_of(data: PreparedData, run: Run) -> list[list[int]]:
     return [sorted(indices.tolist()) for indices, _ in islice(stream.from_position(Position()), config.updates)]
 
 
-def poison(training: Training, data: PreparedData, batches: list[list[int]]) -> int:
-    """Spoils the embedding of a source token, and returns the first update from the third on that alone can see it."""
-    pairs = data.pairs("train")
-    words = [{int(token) for number in batch for token in pairs.source(number)} for batch in batches]
-    for update in range(3, len(batches) + 1):
-        for token in words[update - 1] - set().union(*words[: update - 1]):
-            with torch.no_grad():
-                training.model.source_embedding.weight[token] = float("nan")
-            return update
-    raise AssertionError("every later batch has only words of the earlier ones")
+def poison_before(monkeypatch: pytest.MonkeyPatch, training: Training, spoilt: int) -> None:
+    """Makes the source embeddings no numbers once update `spoilt` begins, after everything before it was saved."""
+
+    def accumulate(*arguments: Any, update: int, **options: Any) -> UpdateSums:
+        if update == spoilt:
+            torch.nn.init.constant_(training.model.source_embedding.weight, float("nan"))
+        return accumulate_gradients(*arguments, update=update, **options)
+
+    monkeypatch.setattr(loop, "accumulate_gradients", accumulate)
 
 
-def test_a_loss_that_is_not_a_number_stops_with_its_pairs_and_keeps_the_last_good_state(data: PreparedData, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_a_number_stops_with_its_pairs_and_keeps_the_last_good_state(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = create_run(tmp_path / "run", short_training("training.save_every=1", "training.batch_tokens=20"), data)
-    batches = batches_of(data, run)
+    batches, update = batches_of(data, run), 3
     with Reporter(run, is_main=True) as reporter:
         training = Training(run, data, ALONE, reporter, no_scores)
-        update = poison(training, data, batches)
+        poison_before(monkeypatch, training, update)
         with pytest.raises(TrainingError) as caught:
             training.go()
     pairs = ", ".join(str(number + 1) for number in batches[update - 1])
@@ -167,6 +173,119 @@ def test_a_failure_before_anything_was_saved_says_so(data: PreparedData, tmp_pat
         torch.nn.init.constant_(training.model.classifiers[2], float("inf"))
         with pytest.raises(TrainingError, match=r"at update 1, .*; nothing was saved yet; lower training.learning_rate"):
             training.go()
+
+
+class StoppedHereError(Exception):
+    """What stands for a kill in this process."""
+
+
+def train_until(monkeypatch: pytest.MonkeyPatch, run: Run, data: PreparedData, last: int, *, asking: bool = False) -> None:
+    """Trains until the report of update `last`, where it dies at once, or with `asking` is asked to stop."""
+    report = Training.report
+
+    def watched(training: Training, recent: Recent, rate: float) -> None:
+        report(training, recent, rate)
+        if training.progress.update == last and not asking:
+            raise StoppedHereError
+        training.stop.is_asked = training.progress.update == last
+
+    monkeypatch.setattr(Training, "report", watched)
+    with pytest.raises(Interrupted if asking else StoppedHereError):
+        train(run, data, resume=run.state_file.exists())
+    monkeypatch.undo()
+
+
+def test_a_run_killed_after_its_best_validation_and_resumed_to_less_ends_with_weights_of_its_own_timeline(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(tmp_path / "run", short_training("training.final=best"), data)
+    train_until(monkeypatch, run, data, 9)
+    assert json.loads(load_tensors(run.state_file)[1]["progress"])["update"] == 6
+    assert run.best_files() == [run.best_file(4), run.best_file(8)], "else this shows little"
+    kept = run.best_file(4).read_bytes()
+    resumed_run(run.folder, ["training.updates=6"])
+    training = train(run, data, resume=True)
+    assert training.progress.best_update in (4, 6)
+    assert run.best_files() == [run.best_file(training.progress.best_update)]
+    assert run.log_file.read_text().splitlines()[-1].endswith(f"the best validation (update {training.progress.best_update})")
+    whole = create_run(tmp_path / "whole", short_training("training.final=best", "training.updates=6"), data)
+    assert train(whole, data).progress.best_update == training.progress.best_update
+    assert_same_tensors(run.weights_file, whole.weights_file)
+    assert kept != whole.weights_file.read_bytes() or training.progress.best_update == 4
+
+
+def test_a_best_that_is_gone_is_refused_by_name_when_training_goes_on(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training("training.updates=6"), data)
+    (best,) = (train(run, data), run.best_files())[1]
+    best.unlink()
+    with pytest.raises(RunError, match=rf"^there is no {re.escape(str(best))}, which .*state\.safetensors tells of; restore it"):
+        train(run, data, resume=True)
+
+
+@pytest.mark.parametrize(("final", "origin"), [("best", "the best validation (update 4)"), ("average", "the last update")])
+def test_an_interrupted_run_has_weights_until_it_goes_on(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, final: str, origin: str
+) -> None:
+    run = create_run(tmp_path / "run", short_training(f"training.final={final}"), data)
+    train_until(monkeypatch, run, data, 5, asking=True)
+    assert run.interrupted_at() == 5
+    assert load_tensors(run.weights_file)[1] == {"interrupted": "5", "weights": origin}
+    early = model_tensors(load_model(run))
+    source = load_tensors(run.best_file(4))[0] if final == "best" else load_tensors(run.state_file)[0]
+    assert all(tensor.equal(source[name if final == "best" else f"model.{name}"]) for name, tensor in early.items())
+    train(run, data, resume=True)
+    whole = create_run(tmp_path / "whole", short_training(f"training.final={final}"), data)
+    train(whole, data)
+    assert run.interrupted_at() is None
+    assert run.weights_file.read_bytes() == whole.weights_file.read_bytes()
+
+
+def test_an_interruption_leaves_the_weights_of_a_training_that_ended(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(tmp_path / "run", short_training("training.updates=3"), data)
+    train(run, data)
+    before = run.weights_file.read_bytes()
+    resumed_run(run.folder, ["training.updates=9"])
+    train_until(monkeypatch, run, data, 5, asking=True)
+    assert run.weights_file.read_bytes() == before
+
+
+def test_no_run_starts_from_one_that_was_interrupted(data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    train_until(monkeypatch, run, data, 2, asking=True)
+    with pytest.raises(RunError, match=r"run was interrupted at update 2; let it end first with --resume$"):
+        continued_run(tmp_path / "next", run.folder, None, [], overwrite=False)
+
+
+@pytest.mark.parametrize("final", ["best", "last", "average"])
+def test_weights_that_are_not_numbers_are_never_saved(data: PreparedData, tmp_path: Path, final: str) -> None:
+    run = create_run(tmp_path / "run", short_training("training.learning_rate=1e39", "training.updates=1", f"training.final={final}"), data)
+    words = r"^the weights are not numbers after update 1 \(.*\) and were not saved; nothing was saved yet; lower training.learning_rate"
+    with pytest.raises(TrainingError, match=words):
+        train(run, data)
+    assert list(run.folder.rglob("*.safetensors")) == []
+
+
+def test_weights_that_stop_being_numbers_leave_the_last_good_state(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = create_run(tmp_path / "run", short_training("validation.every=100"), data)
+    report = Training.report
+
+    def spoilt(training: Training, recent: Recent, rate: float) -> None:
+        report(training, recent, rate)
+        if training.progress.update == 6:
+            with torch.no_grad():
+                training.model.classifiers[1][0, 0] = float("inf")
+
+    monkeypatch.setattr(Training, "report", spoilt)
+    with pytest.raises(
+        TrainingError, match=r"after update 6 \(classifiers\.1\) and were not saved; .*state\.safetensors still holds the last"
+    ):
+        train(run, data)
+    assert json.loads(load_tensors(run.state_file)[1]["progress"])["update"] == 3
+    assert [update for update, _ in run.checkpoints()] == [3]
 
 
 @pytest.fixture

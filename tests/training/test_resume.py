@@ -106,10 +106,14 @@ def test_ctrl_c_leaves_a_state_and_one_sentence(data_folder: Path, tmp_path: Pat
     os.kill(process.pid, signal.SIGINT)
     assert exit_code_of(process) == 130
     sentence = run.folder.with_suffix(".error").read_text(encoding="utf-8")
-    said = re.fullmatch(rf"stopped after update (\d+); go on with `anydepth train --resume --to {re.escape(str(run.folder))}`", sentence)
+    names = (re.escape(str(name)) for name in (run.weights_file, run.folder))
+    how = r"go on with `anydepth train --resume --to {}`"
+    words = rf"stopped after update (\d+); {{}} has the weights of (the last .*|the best .*) so far; {how}"
+    said = re.fullmatch(words.format(*names), sentence)
     assert said is not None, sentence
     assert progress_of(run)["update"] == int(said[1]) == metrics(run)[-1]["update"]
-    assert not run.weights_file.exists()
+    assert load_tensors(run.weights_file)[1] == {"interrupted": said[1], "weights": said[2]}
+    assert run.interrupted_at() == int(said[1])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -118,9 +122,10 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(data_folder: Path, un
     run = Run(tmp_path / "run")
     disturb = partial(signal_at_write, number, 13)
     assert exit_code_of(in_own_process(train_in_own_process, run.folder, data_folder, CONFIG, disturb)) == 130
-    assert progress_of(run)["update"] == 8
+    assert progress_of(run)["update"] == run.interrupted_at() == 8
     assert exit_code_of(in_own_process(train_in_own_process, run.folder, data_folder, CONFIG)) == 0
     assert_same_results(run, undisturbed)
+    assert run.interrupted_at() is None
 
 
 def test_going_on_after_the_end_changes_nothing(data_folder: Path, undisturbed: Run) -> None:
