@@ -1,11 +1,11 @@
 """The command line: one function a verb. Data goes to stdout, talk to stderr; torch is imported inside the verbs."""
 
-import io
 import json
 import math
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -41,6 +41,7 @@ from anydepth.recipes import data as data_recipes
 from anydepth.research import REPORT_EXAMPLES, STEP_EXAMPLES, STUDY_EXAMPLES, report, study, study_step
 from anydepth.settings import CONFIGS_EXAMPLES, configs
 from anydepth.speed import BENCH_EXAMPLES, EXPORT_EXAMPLES, bench, export
+from anydepth.streams import lost_output, open_streams, unwritten_output
 from anydepth.teaching import SCORE_EXAMPLES, score_exits
 from anydepth.waiting import choose_waiting
 
@@ -310,37 +311,46 @@ def demo(
 def main() -> None:
     """Runs the command; what a user can cause ends in one sentence and exit code 1, 2 or 130, never in a traceback.
 
-    Typer itself ends quietly when nobody reads the output any more.
+    A reader of the output that leaves early ends the command with exit code 1 and no sentence, as it does with other tools of a pipe.
     """
     signal.signal(signal.SIGINT, interrupt)
     choose_waiting()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files may be any bytes
+    open_streams()
+    code, sentence = outcome()
+    failure = unwritten_output()
+    if failure is not None and code <= 1:
+        code, sentence = 1, failure
+    with suppress(OSError):  # nobody is left to tell
+        say(sentence)
+    if code:
+        sys.exit(code)
+
+
+def outcome() -> tuple[int, str]:
+    """The exit code of the command, and its last sentence."""
     try:
         app()
+    except SystemExit as ending:
+        return (ending.code if isinstance(ending.code, int) else int(ending.code is not None)), ""
     except Interrupted as error:
-        say(str(error))
-        sys.exit(error.exit_code)
+        return error.exit_code, str(error)
     except AnydepthError as error:
-        say_error(str(error))
-        sys.exit(error.exit_code)
+        return error.exit_code, error_line(str(error))
     except OSError as error:
-        say_error(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
-        sys.exit(1)
+        return 1, lost_output(error) or error_line(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        say_error("there is not enough memory for this; lower --batch-tokens, --beam or the sizes of the model")
-        sys.exit(1)
+        return 1, error_line("there is not enough memory for this; lower --batch-tokens, --beam or the sizes of the model")
+    return 0, ""
 
 
-def say_error(text: str) -> None:
+def error_line(text: str) -> str:
     """An error as one line of a bearable length: what a name of a file or a value could do to the terminal is written out."""
     line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
     if len(line) > MOST_SAID:
         line = f"{line[: MOST_SAID // 2]} ... {line[-MOST_SAID // 2 :]}"
-    say(f"error: {line}")
+    return f"error: {line}"
 
 
 def is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
@@ -378,4 +388,8 @@ def input_lines(source: str) -> Iterator[str]:
     """The lines of a file, or of standard input for "-"."""
     from anydepth.text.corpus import decoded_lines, open_lines
 
-    return decoded_lines(sys.stdin.buffer, "standard input") if source == "-" else open_lines(Path(source))
+    if source != "-":
+        return open_lines(Path(source))
+    if sys.stdin is None:
+        raise UsageError("standard input is closed; name a FILE to translate, or pipe text into the command")
+    return decoded_lines(sys.stdin.buffer, "standard input")

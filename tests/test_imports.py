@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "reading": set(),
     "atomic": {"errors"},
     "waiting": set(),
+    "streams": set(),
     "locks": {"errors", "atomic"},
     "config": EVERYWHERE,
     "shipped": {"errors"},
@@ -45,7 +46,7 @@ MAY_IMPORT = {
     "research": {"limits", "study", "evaluation", "options"},
     "cli": BELOW_SEARCH
     | {"training", "evaluation", "inference", "demo", "server"}
-    | {"options", "pictures", "speed", "teaching", "recipes", "research", "settings", "waiting"},
+    | {"options", "pictures", "speed", "teaching", "recipes", "research", "settings", "streams", "waiting"},
     "__main__": {"cli"},
 }
 
