@@ -14,17 +14,33 @@ from test_readme import fences, links
 from anydepth.evaluation.report.markdown import markdown_text
 from anydepth.evaluation.report.reading import read_study
 from anydepth.evaluation.report.report import make_document, write_report
+from anydepth.evaluation.report.verdicts import verdict_of
+from anydepth.evaluation.study.trends import TRENDS
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 TEXT = (RESULTS / "README.md").read_text(encoding="utf-8")
 COLUMNS = {"Multi30k": "multi30k", "built-in corpus": "demo"}
-WORDS = {"agree": "agrees", "disagree": "disagrees", "within noise": "within noise"}
+WORDS = {"agree": "agrees", "disagree": "disagrees"}  # the others stand as they are
+README = Path(__file__).parents[1] / "README.md"
+# The rows of the shorter table in README.md, and the findings that each of them tells.
+SHORT_ROWS = {
+    "aligned beats mixed training, at fixed and at uniform exits": ("aligned-beats-mixed-fixed", "aligned-beats-mixed-uniform"),
+    "aligned at half depth matches the deepest baseline": ("half-depth-matches-baseline",),
+    "... matches the best baseline": ("half-depth-matches-best-baseline",),
+    "geometric-like halting beats multinomial": ("geometric-beats-multinomial",),
+    "geometric-like: C beats LL": ("geometric-c-beats-ll",),
+    "sequences: LL beats C": ("sequence-ll-beats-c",),
+    "higher lambda, lower exits; wider sigma, higher exits; low exits with high scores": (
+        *("lambda-lowers-exits", "sigma-raises-exits", "low-exits-high-scores"),
+    ),
+    "deeper at the start of sentences": ("deeper-at-the-start",),
+}
 COMMANDS = [command for kind, block in fences(TEXT) if kind == "sh" for command in anydepth_commands(block)]
 
 
-def table(first: str) -> list[list[str]]:
+def table(first: str, text: str = TEXT) -> list[list[str]]:
     """The rows of the table whose first heading is `first`, the headings among them."""
-    lines = TEXT.splitlines()
+    lines = text.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith(f"| {first} |"))
     rows = []
     for line in lines[start:]:
@@ -34,10 +50,18 @@ def table(first: str) -> list[list[str]]:
     return [rows[0], *rows[2:]]
 
 
-def recorded_verdicts(study: str) -> list[str]:
-    """The verdicts of a study with their differences and intervals, as the table tells them."""
-    trends = json.loads((RESULTS / study / "records" / "trends.json").read_text(encoding="utf-8"))["trends"]
-    return [f"{WORDS[each['verdict']]} {each['difference']:+.2f} [{each['low']:+.2f}, {each['high']:+.2f}]" for each in trends]
+def trends_of(study: str) -> list[dict[str, Any]]:
+    """The verdicts of a study as they are recorded."""
+    found: list[dict[str, Any]] = json.loads((RESULTS / study / "records" / "trends.json").read_text(encoding="utf-8"))["trends"]
+    return found
+
+
+def told_verdict(trend: dict[str, Any]) -> str:
+    """A verdict with its difference and interval, where it has them, as the table tells it."""
+    word = WORDS.get(trend["verdict"], trend["verdict"])
+    difference = "" if trend["difference"] is None else f" {trend['difference']:+.2f}"
+    interval = "" if trend["low"] is None else f" [{trend['low']:+.2f}, {trend['high']:+.2f}]"
+    return f"{word}{difference}{interval}"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -53,7 +77,34 @@ def test_every_path_that_is_linked_to_exists() -> None:
 def test_the_verdicts_told_are_those_of_the_records(column: str) -> None:
     headings, *rows = table("finding of the paper")
     told = [row[headings.index(column)] for row in rows]
-    assert told == recorded_verdicts(COLUMNS[column])
+    assert told == [told_verdict(trend) for trend in trends_of(COLUMNS[column])]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_the_readme_tells_the_verdicts_of_the_records(column: str) -> None:
+    headings, *rows = table("finding of the paper", README.read_text(encoding="utf-8"))
+    assert [row[0] for row in rows] == list(SHORT_ROWS)
+    found = {trend["name"]: WORDS.get(trend["verdict"], trend["verdict"]) for trend in trends_of(COLUMNS[column])}
+    for row in rows:
+        assert {found[name] for name in SHORT_ROWS[row[0]]} == {row[headings.index(column)]}, row[0]
+
+
+@pytest.mark.parametrize("study", COLUMNS.values())
+def test_the_records_judge_each_finding_by_its_stored_interval(study: str) -> None:
+    matches = {trend.name: trend.is_match for trend in TRENDS}
+    for trend in trends_of(study):
+        if trend["verdict"] in ("missing", "not comparable"):
+            assert trend["low"] is None and trend["high"] is None and trend["remark"]
+        else:
+            assert trend["verdict"] == verdict_of(trend["low"], trend["high"], is_match=matches[trend["name"]]), trend["name"]
+            assert trend["low"] <= trend["difference"] <= trend["high"]
+
+
+@pytest.mark.parametrize("study", COLUMNS.values())
+def test_the_records_have_the_findings_that_a_study_examines_now(study: str) -> None:
+    experiments = read_study(RESULTS / study).plan.experiments
+    examined = [(trend.name, trend.claim, trend.paper) for trend in TRENDS if trend.experiment in experiments]
+    assert [(trend["name"], trend["claim"], trend["paper"]) for trend in trends_of(study)] == examined
 
 
 def test_the_results_are_small_enough_to_be_kept() -> None:
@@ -98,7 +149,7 @@ def add_to(record: Any, keys: tuple[str | int, ...], more: float) -> None:
         ("runs/tok-c-geometric-l0.3.json", ("measurements", 2, "mflops_per_token"), 0.01),
         ("runs/rival-shallow.json", ("parameters",), 1),
         ("comparisons.json", ("comparisons", 0, "low"), 0.01),
-        ("trends.json", ("trends", 3, "difference"), 0.01),
+        ("trends.json", ("trends", 4, "difference"), 0.01),
         ("positions.json", ("models", 0, "average_exit"), 0.01),
     ],
 )

@@ -2,17 +2,12 @@
 
 from collections import Counter
 
-from anydepth.evaluation.report.document import NOTHING, Block, Cell, Kind, Mark, Row, Section, Table, Text
+from anydepth.evaluation.report.document import NOTHING, Block, Cell, Mark, Row, Section, Table, Text
 from anydepth.evaluation.report.reading import Study
 from anydepth.evaluation.report.recipe import missing, recipe
 from anydepth.evaluation.report.records import Trend
-from anydepth.evaluation.report.signs import SYMBOLS
-
-KINDS: dict[str, Kind] = {"agree": "agree", "disagree": "disagree", "within noise": "noise", "missing": "missing"}
-MEANING = (
-    "A difference above 0 speaks for the claim. Within noise means that the 95% interval of the difference contains 0. "
-    "What each interval rests on stands below it."
-)
+from anydepth.evaluation.report.signs import KINDS, SYMBOLS
+from anydepth.evaluation.report.verdicts import MEANING
 
 
 def agreement_section(study: Study) -> Section:
@@ -35,14 +30,9 @@ def agreement_section(study: Study) -> Section:
 
 
 def verdict_line(trends: list[Trend]) -> str:
-    """How many claims agree, disagree, are within noise, are missing."""
+    """How many claims have which verdict."""
     counts = Counter(trend.verdict for trend in trends)
-    told = [
-        f"{counts['agree']} agree",
-        f"{counts['disagree']} disagree",
-        f"{counts['within noise']} within noise",
-        f"{counts['missing']} missing",
-    ]
+    told = [f"{counts[verdict]} {verdict}" for verdict in KINDS]
     return f"{len(trends)} {'claim' if len(trends) == 1 else 'claims'}: {', '.join(told)}."
 
 

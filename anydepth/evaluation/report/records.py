@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from anydepth.evaluation.report.verdicts import Verdict
+
 Count = Annotated[int, Field(ge=0)]
 Blocks = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -150,7 +152,7 @@ class Trend(Stored):
     low: float | None = None
     high: float | None = None
     unit: str = ""
-    verdict: Literal["agree", "disagree", "within noise", "missing"]
+    verdict: Verdict
     basis: str = ""
     runs: list[str] = []
     remark: str = ""

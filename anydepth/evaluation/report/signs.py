@@ -8,6 +8,7 @@ from anydepth.evaluation.report.document import NOTHING, Kind, Mark
 from anydepth.evaluation.report.reading import Study
 from anydepth.evaluation.report.records import Comparison, Split
 from anydepth.evaluation.report.seeds import over_seeds
+from anydepth.evaluation.report.verdicts import Verdict, verdict_of
 
 SYMBOLS: dict[Kind, str] = {"agree": "✓", "disagree": "✗", "noise": "≈", "tie": "=", "unknown": "?", "missing": NOTHING}
 WORDS: dict[Kind, str] = {
@@ -16,6 +17,13 @@ WORDS: dict[Kind, str] = {
     "noise": "within noise",
     "tie": "the paper's figures are equal",
     "unknown": "no comparison stored",
+    "missing": "missing",
+}
+KINDS: dict[Verdict, Kind] = {
+    "agree": "agree",
+    "disagree": "disagree",
+    "within noise": "noise",
+    "not comparable": "unknown",
     "missing": "missing",
 }
 LEGEND = (
@@ -32,11 +40,6 @@ class Difference:
     low: float
     high: float
     basis: str
-
-    @property
-    def is_noise(self) -> bool:
-        """Whether the interval contains 0."""
-        return self.low <= 0 <= self.high
 
     @property
     def words(self) -> str:
@@ -72,11 +75,8 @@ def sign_kind(ours: Difference | None, paper: float) -> Kind:
     """How the sign of our difference stands to that of the paper's."""
     if ours is None:
         return "unknown"
-    if ours.is_noise:
-        return "noise"
-    if paper == 0:
-        return "tie"
-    return "agree" if (ours.mean > 0) == (paper > 0) else "disagree"
+    verdict = verdict_of(-ours.high, -ours.low) if paper < 0 else verdict_of(ours.low, ours.high)
+    return "tie" if paper == 0 and verdict != "within noise" else KINDS[verdict]
 
 
 def sign_mark(ours: Difference | None, paper: float) -> Mark:

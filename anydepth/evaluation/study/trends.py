@@ -1,12 +1,13 @@
-"""The paper's findings, looked at one by one in what a study measured: agree, disagree, or within noise."""
+"""The paper's findings, looked at one by one in what a study measured."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 from anydepth.config import Config
 from anydepth.evaluation.report.seeds import over_seeds
+from anydepth.evaluation.report.verdicts import verdict_of
+from anydepth.evaluation.study.comparisons import table_comparisons
 from anydepth.evaluation.study.evidence import Evidence, Figure, Point, common_depths, curve_difference, mean
 from anydepth.evaluation.study.plan import Places, Study, write_record
 from anydepth.evaluation.study.samples import word_figures
@@ -16,7 +17,7 @@ from anydepth.evaluation.study.variants import (
     FIGURE4_WIDTHS,
     Variant,
     baseline,
-    continued,
+    baselines,
     halting,
     mixed,
     seeded,
@@ -24,8 +25,6 @@ from anydepth.evaluation.study.variants import (
     token_level,
 )
 
-MATCH = 0.5  # BLEU
-SHARED = 0.25  # blocks that two curves must have in common to be compared with each other
 Variants = Callable[[Config], Sequence[Variant]]
 PAIRED = "paired bootstrap over sentences, 95% interval"
 
@@ -40,10 +39,18 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """What has no difference, because nothing was measured at the same depth."""
+
+    ours: str
+    remark: str
+
+
+@dataclass(frozen=True)
 class Trend:
     """A claim of the paper, where it is examined, and how to find the difference in the evidence for one seed.
 
-    `is_match` marks a claim of equal quality, which a difference within noise confirms.
+    `is_match` marks a claim of equal quality.
     """
 
     name: str
@@ -51,7 +58,7 @@ class Trend:
     claim: str
     paper: str
     unit: str
-    find: Callable[[Evidence, Study, int], Finding | None]
+    find: Callable[[Evidence, Study, int], Finding | Apart | None]
     runs: Callable[[Study], Sequence[str]]
     is_match: bool = False
 
@@ -75,21 +82,18 @@ class Verdict:
     remark: str
 
 
-def verdict_of(low: float, high: float, *, is_match: bool) -> str:
-    """What the interval of a difference says of a claim. A match must be shown, too: to within MATCH points."""
-    if low > (-MATCH if is_match else 0.0):
-        return "agree"
-    return "disagree" if high < 0 else "within noise"
-
-
 def examine(trend: Trend, evidence: Evidence, study: Study) -> Verdict:
     """The verdict on a trend, from the mean of all seeds that were measured.
 
     The interval covers that over sentences and, where there are several, that over seeds.
     """
-    found = [finding for seed in range(1, study.seeds + 1) if (finding := trend.find(evidence, study, seed)) is not None]
+    looked_at = [trend.find(evidence, study, seed) for seed in range(1, study.seeds + 1)]
+    found = [finding for finding in looked_at if isinstance(finding, Finding)]
+    apart = [finding for finding in looked_at if isinstance(finding, Apart)]
     about = (trend.name, trend.experiment, trend.claim, trend.paper)
     runs = list(trend.runs(study))
+    if not found and apart:
+        return Verdict(*about, apart[0].ours, None, None, None, trend.unit, "not comparable", "", runs, apart[0].remark)
     if not found:
         return Verdict(*about, "", None, None, None, trend.unit, "missing", PAIRED, runs, "what it is computed from was not measured")
     figure = mean([finding.difference for finding in found])
@@ -101,6 +105,8 @@ def examine(trend: Trend, evidence: Evidence, study: Study) -> Verdict:
     if len(found) > 1:
         ours, basis = f"first seed: {ours}", f"{PAIRED}, widened to that over {len(found)} seeds"
         remark = f"{remark} By seed: {', '.join(f'{value:+.2f}' for value in values)}.".strip()
+    if apart:
+        remark = f"{remark} Not comparable with {len(apart)} of the seeds.".strip()
     verdict, bounds = verdict_of(low, high, is_match=trend.is_match), (round(low, 4), round(high, 4))
     return Verdict(*about, ours, round(figure.value, 4), *bounds, trend.unit, verdict, basis, runs, remark)
 
@@ -132,25 +138,50 @@ def uniform_against_mixed(evidence: Evidence, study: Study, seed: int) -> Findin
     return Finding(first - second, f"{first.value:.2f} against {second.value:.2f} ({rival.name}), valid")
 
 
-def half_depth(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The aligned model at half of the depth minus the deepest baseline, or a shallower one where that is clearly better.
+def half_against_deepest(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The aligned model at half of the depth minus the deepest baseline, with a word where that is clearly not the best one.
 
-    Deep decoders with one classifier may fail to train at a rate that suits the others; to match such a one would mean nothing.
+    Deep decoders with one classifier may fail to train at a rate that suits the others; to match such a one would mean little.
     """
-    blocks = study.config.model.blocks
-    half = max(1, blocks // 2)
-    first = evidence.bleu(seeded(ALIGNED, seed), "test", f"fixed:{half}")
-    baselines = {depth: evidence.bleu(seeded(baseline(depth).name, seed), "test", f"fixed:{depth}") for depth in range(1, blocks + 1)}
-    known = {depth: figure for depth, figure in baselines.items() if figure is not None}
-    if first is None or blocks not in known:
+    blocks, known = study.config.model.blocks, baselines_on_test(evidence, study, seed)
+    if blocks not in known:
         return None
-    best = max(known, key=lambda depth: known[depth].value)
+    best = best_depth(known)
     lead = known[best] - known[blocks]
-    rival, remark = blocks, ""
-    if lead.interval[0] > 0:
-        rival, remark = best, f"The baseline of {blocks} blocks is {lead.value:.2f} below that of {best}, so the better one is taken."
-    ours = f"{first.value:.2f} at exit {half} against {known[rival].value:.2f} with {rival} blocks, test"
-    return Finding(first - known[rival], ours, remark)
+    is_behind = verdict_of(*lead.interval) == "agree"
+    remark = f"The baseline of {blocks} blocks is {lead.value:.2f} below that of {best}, so to match it means less." if is_behind else ""
+    return half_against(evidence, study, seed, blocks, known[blocks], remark)
+
+
+def half_against_best(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    """The aligned model at half of the depth minus the baseline with the highest BLEU on test, which the choice favours."""
+    known = baselines_on_test(evidence, study, seed)
+    if not known:
+        return None
+    best, gone = best_depth(known), [str(depth) for depth in range(1, study.config.model.blocks + 1) if depth not in known]
+    remark = "Chosen on test, which favours the baseline."
+    return half_against(evidence, study, seed, best, known[best], remark + (f" Not measured: {', '.join(gone)} blocks." if gone else ""))
+
+
+def half_against(evidence: Evidence, study: Study, seed: int, depth: int, rival: Figure, remark: str) -> Finding | None:
+    """The aligned model at half of the depth minus the baseline of `depth` blocks, on test."""
+    half = max(1, study.config.model.blocks // 2)
+    first = evidence.bleu(seeded(ALIGNED, seed), "test", f"fixed:{half}")
+    if first is None:
+        return None
+    return Finding(first - rival, f"{first.value:.2f} at exit {half} against {rival.value:.2f} with {depth} blocks, test", remark)
+
+
+def baselines_on_test(evidence: Evidence, study: Study, seed: int) -> dict[int, Figure]:
+    """The BLEU of each baseline that was measured on test, by its depth."""
+    depths = range(1, study.config.model.blocks + 1)
+    found = {depth: evidence.bleu(seeded(baseline(depth).name, seed), "test", f"fixed:{depth}") for depth in depths}
+    return {depth: figure for depth, figure in found.items() if figure is not None}
+
+
+def best_depth(baselines: Mapping[int, Figure]) -> int:
+    """The depth of the baseline with the highest BLEU."""
+    return max(baselines, key=lambda depth: baselines[depth].value)
 
 
 def curves_of(evidence: Evidence, variants: Sequence[Variant], seed: int) -> list[list[Point]]:
@@ -165,28 +196,22 @@ def curves_of(evidence: Evidence, variants: Sequence[Variant], seed: int) -> lis
     return [curve for curve in curves if curve]
 
 
-def between(first: Variants, second: Variants) -> Callable[[Evidence, Study, int], Finding | None]:
-    """How far the curves of some variants lie above those of others, at the average exits that both have.
+def between(first: Variants, second: Variants) -> Callable[[Evidence, Study, int], Finding | Apart | None]:
+    """How far the curves of some variants lie above those of others, at the average exits that both have."""
 
-    Curves that share next to none are each compared with the fixed exits of the control at their own average exits.
-    """
-
-    def find(evidence: Evidence, study: Study, seed: int) -> Finding | None:
+    def find(evidence: Evidence, study: Study, seed: int) -> Finding | Apart | None:
         ours, theirs = (curves_of(evidence, choose(study.config), seed) for choose in (first, second))
         if not ours or not theirs:
             return None
         told = f"AE {span(ours)} against {span(theirs)}, test"
-        shared = [common_depths(one, other) for one in ours for other in theirs]
-        depths = [depth for each in shared for depth in each]
-        if depths and max(depths) - min(depths) >= SHARED:
-            differences = [found for one in ours for other in theirs if (found := curve_difference(one, other)) is not None]
-            return Finding(mean(differences), told, f"Compared at {len(depths)} points from AE {min(depths):.2f} to {max(depths):.2f}.")
-        line = evidence.curve([seeded(continued().name, seed)], "test", "fixed")
-        gains = [[found for curve in curves if (found := curve_difference(curve, line)) is not None] for curves in (ours, theirs)]
-        if not all(gains):
-            return None
-        remark = "They share next to no average exit, so each is compared with the fixed exits of the continued aligned model at its own."
-        return Finding(mean(gains[0]) - mean(gains[1]), told, remark)
+        depths = [depth for one in ours for other in theirs for depth in common_depths(one, other)]
+        if not depths:
+            return Apart(told, "They have no average exit in common.")
+        differences = [found for one in ours for other in theirs if (found := curve_difference(one, other)) is not None]
+        where = (
+            f"{len(depths)} points from AE {min(depths):.2f} to {max(depths):.2f}" if len(depths) > 1 else f"1 point, AE {depths[0]:.2f}"
+        )
+        return Finding(mean(differences), told, f"Compared at {where}.")
 
     return find
 
@@ -285,8 +310,13 @@ TRENDS = [
     ),
     Trend(
         "half-depth-matches-baseline", "table1", "The aligned model at half of the depth matches the deepest baseline.",
-        "34.8 at exit 3 against 34.8 with 6 blocks, test", "BLEU", half_depth,
+        "34.8 at exit 3 against 34.8 with 6 blocks, test", "BLEU", half_against_deepest,
         lambda study: [ALIGNED, baseline(study.config.model.blocks).name], is_match=True,
+    ),
+    Trend(
+        "half-depth-matches-best-baseline", "table1", "The aligned model at half of the depth matches the best baseline.",
+        "34.8 at exit 3 against 34.8 with 6 blocks, the best, test", "BLEU", half_against_best,
+        lambda study: [ALIGNED, *names(baselines(study.config))], is_match=True,
     ),
     Trend(
         "geometric-beats-multinomial", "figure3", "Geometric-like halting beats the multinomial one at the same average exit.",
@@ -339,59 +369,3 @@ def compare(study: Study, places: Places) -> None:
     verdicts = [asdict(examine(trend, evidence, study)) for trend in TRENDS if trend.experiment in study.experiments]
     write_record(places.records / "trends.json", {"trends": verdicts})
     write_record(places.records / "comparisons.json", {"comparisons": table_comparisons(evidence)})
-
-
-def table_comparisons(evidence: Evidence) -> list[dict[str, Any]]:
-    """Every run of a table against the aligned run of its seed, exit by exit and on average, on both sets."""
-    rows = []
-    for run, record in evidence.records.items():
-        reference = seeded(ALIGNED, record["seed"])
-        if record["role"] not in ("mixed", "omega", "gamma", "baseline", "rival") or reference not in evidence.records:
-            continue
-        for split in ("valid", "test"):
-            pairs = [
-                (policy, own, theirs)
-                for policy in evidence.policies(run, split, "fixed", "uniform", "full")
-                if (own := evidence.bleu(run, split, policy)) is not None
-                and (theirs := evidence.bleu(reference, split, policy)) is not None
-            ]
-            fixed = [(own, theirs) for policy, own, theirs in pairs if policy != "uniform"]
-            rows += [comparison(run, reference, split, policy, own - theirs) for policy, own, theirs in pairs]
-            if len(fixed) > 1:
-                rows.append(comparison(run, reference, split, "average", mean([own - theirs for own, theirs in fixed])))
-    return [*rows, *baseline_averages(evidence)]
-
-
-def baseline_averages(evidence: Evidence) -> list[dict[str, Any]]:
-    """All baselines of a seed together against the aligned run, on average over their depths; the run is called "baseline"."""
-    rows = []
-    seeds = sorted({record["seed"] for record in evidence.records.values()})
-    for seed in seeds:
-        reference = seeded(ALIGNED, seed)
-        runs = [(run, record) for run, record in evidence.records.items() if record["role"] == "baseline" and record["seed"] == seed]
-        for split in ("valid", "test"):
-            differences = []
-            for run, record in runs:
-                policy = f"fixed:{record['blocks']}"
-                own, theirs = evidence.bleu(run, split, policy), evidence.bleu(reference, split, policy)
-                if own is not None and theirs is not None:
-                    differences.append(own - theirs)
-            if differences:
-                rows.append(comparison(seeded("baseline", seed), reference, split, "average", mean(differences)))
-    return rows
-
-
-def comparison(run: str, against: str, split: str, policy: str, figure: Figure) -> dict[str, Any]:
-    """A comparison as the records hold it."""
-    low, high = figure.interval
-    return {
-        "run": run,
-        "against": against,
-        "split": split,
-        "policy": policy,
-        "against_policy": policy,
-        "difference": round(figure.value, 4),
-        "low": round(low, 4),
-        "high": round(high, 4),
-        "p_value": round(figure.p_value, 5),
-    }

@@ -116,4 +116,4 @@ def test_the_difference_of_two_seeds_covers_their_range_and_their_mean_bootstrap
     found = find(study_with(tmp_path, [first, second]))
     assert found is not None
     assert (found.mean, found.low, found.high) == (pytest.approx(-0.35), pytest.approx(-0.7), pytest.approx(0.0))
-    assert found.is_noise
+    assert sign_kind(found, 0.3) == "noise"

@@ -8,7 +8,7 @@ import pytest
 from evaluation.study.studies import measured, small_study
 
 from anydepth.evaluation.study.plan import Places, Study
-from anydepth.evaluation.study.trends import TRENDS, compare, verdict_of
+from anydepth.evaluation.study.trends import TRENDS, compare
 from anydepth.evaluation.study.variants import EXPERIMENTS
 
 GOOD, MIDDLING, BAD = 1000, 6, 2  # every so many-th sentence is wrong
@@ -40,31 +40,51 @@ def test_aligned_against_mixed_is_decided_by_the_interval(tmp_path: Path, aligne
         assert found[name]["low"] <= found[name]["difference"] <= found[name]["high"]
 
 
+DEEPEST, BEST = "half-depth-matches-baseline", "half-depth-matches-best-baseline"
+
+
 @pytest.mark.parametrize(("half", "full", "verdict"), [(GOOD, BAD, "agree"), (BAD, BAD, "agree"), (BAD, GOOD, "disagree")])
 def test_half_depth_matches_if_it_is_not_below(tmp_path: Path, half: int, full: int, verdict: str) -> None:
     places = Places(tmp_path)
     measured(places, "aligned", "aligned", every_exit(half))
     measured(places, "baseline-4", "baseline", [("test", "full", "fixed:4", full, [4])])
-    assert verdicts(small_study("table1"), places)["half-depth-matches-baseline"]["verdict"] == verdict
+    found = verdicts(small_study("table1"), places)
+    assert [found[name]["verdict"] for name in (DEEPEST, BEST)] == [verdict, verdict]
 
 
-def test_a_match_within_a_wide_interval_is_no_agreement() -> None:
-    assert [verdict_of(low, high, is_match=True) for low, high in ((-0.4, -0.1), (-3.2, 0.1), (-3.2, -0.6), (0.1, 2.0))] == [
-        "agree", "within noise", "disagree", "agree",
-    ]  # fmt: skip
-    assert [verdict_of(low, high, is_match=False) for low, high in ((-0.4, -0.1), (-3.2, 0.1), (0.1, 2.0))] == [
-        "disagree", "within noise", "agree",
-    ]  # fmt: skip
-
-
-def test_a_deepest_baseline_that_failed_to_train_is_no_rival_to_match(tmp_path: Path) -> None:
+def test_half_depth_is_judged_against_the_deepest_baseline_and_in_a_row_of_its_own_against_the_best(tmp_path: Path) -> None:
     places = Places(tmp_path)
     measured(places, "aligned", "aligned", every_exit(MIDDLING))
-    measured(places, "baseline-4", "baseline", [("test", "full", "fixed:4", 1, [4])])
+    measured(places, "baseline-4", "baseline", [("test", "full", "fixed:4", BAD, [4])])
     measured(places, "baseline-2", "baseline", [("test", "full", "fixed:2", GOOD, [2])], blocks=2)
-    found = verdicts(small_study("table1"), places)["half-depth-matches-baseline"]
-    assert found["verdict"] == "disagree"
-    assert "below that of 2, so the better one is taken" in found["remark"]
+    found = verdicts(small_study("table1"), places)
+    deepest, best = found[DEEPEST], found[BEST]
+    assert deepest["verdict"] == "agree" and deepest["low"] > 0
+    assert deepest["ours"].endswith("with 4 blocks, test")
+    assert "below that of 2, so to match it means less" in deepest["remark"]
+    assert best["verdict"] == "disagree" and best["high"] < -0.5
+    assert best["ours"].endswith("with 2 blocks, test")
+    assert best["remark"] == "Chosen on test, which favours the baseline. Not measured: 1, 3 blocks."
+
+
+def test_where_the_deepest_baseline_is_the_best_both_rows_say_the_same(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    measured(places, "aligned", "aligned", every_exit(MIDDLING))
+    for depth in range(1, 5):
+        wrong = GOOD if depth == 4 else BAD
+        measured(places, f"baseline-{depth}", "baseline", [("test", "full", f"fixed:{depth}", wrong, [depth])], blocks=depth)
+    found = verdicts(small_study("table1"), places)
+    kept = ("ours", "difference", "low", "high", "verdict")
+    assert [found[DEEPEST][key] for key in kept] == [found[BEST][key] for key in kept]
+    assert found[DEEPEST]["remark"] == ""
+
+
+def test_without_the_deepest_baseline_only_the_best_of_the_others_is_matched(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    measured(places, "aligned", "aligned", every_exit(GOOD))
+    measured(places, "baseline-2", "baseline", [("test", "full", "fixed:2", BAD, [2])], blocks=2)
+    found = verdicts(small_study("table1"), places)
+    assert (found[DEEPEST]["verdict"], found[BEST]["verdict"]) == ("missing", "agree")
 
 
 def test_what_was_not_measured_is_missing_and_says_which_runs_it_needs(tmp_path: Path) -> None:
@@ -90,14 +110,40 @@ def test_geometric_against_multinomial_is_read_off_the_curve_at_the_same_average
     assert found["remark"] == "Compared at 2 points from AE 1.50 to 2.00."
 
 
-def test_curves_that_share_no_average_exit_are_compared_through_the_control(tmp_path: Path) -> None:
-    places = Places(tmp_path)
+def sequence_curves(places: Places, correctness: list[int]) -> None:
+    """Seq-LL from AE 2.5 to 3, Seq-C at one depth, and the control."""
     measured(places, "aligned-continued", "continued", every_exit(MIDDLING))
     measured(places, "seq-ll-l0.1", "halting", [("test", "default", "sequence", GOOD, [3])])
-    measured(places, "seq-c-l0.1", "halting", [("test", "default", "sequence", BAD, [1])])
-    found = verdicts(small_study("figure3"), places)["sequence-ll-beats-c"]
+    measured(places, "seq-ll-l0.5", "halting", [("test", "default", "sequence", GOOD, [2, 3])])
+    measured(places, "seq-c-l0.1", "halting", [("test", "default", "sequence", BAD, correctness)])
+
+
+def test_curves_that_share_no_average_exit_are_not_comparable(tmp_path: Path) -> None:
+    sequence_curves(Places(tmp_path), [1])
+    found = verdicts(small_study("figure3"), Places(tmp_path))["sequence-ll-beats-c"]
+    assert found["verdict"] == "not comparable"
+    assert (found["difference"], found["low"], found["high"]) == (None, None, None)
+    assert found["ours"] == "AE 2.50 to 3.00 against 1.00 to 1.00, test"
+    assert found["remark"] == "They have no average exit in common."
+
+
+def test_curves_that_share_one_average_exit_are_compared_there(tmp_path: Path) -> None:
+    sequence_curves(Places(tmp_path), [2, 3, 3, 3])
+    found = verdicts(small_study("figure3"), Places(tmp_path))["sequence-ll-beats-c"]
     assert found["verdict"] == "agree"
-    assert "share next to no average exit" in found["remark"]
+    assert found["remark"] == "Compared at 1 point, AE 2.75."
+
+
+def test_a_seed_whose_curves_lie_apart_is_left_out_and_told(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    for suffix, deep in (("", 4), (".2", 1)):
+        measured(places, f"seq-ll-l0.1{suffix}", "halting", [("test", "default", "sequence", GOOD, [1])])
+        measured(places, f"seq-ll-l0.5{suffix}", "halting", [("test", "default", "sequence", GOOD, [deep])])
+        measured(places, f"seq-c-l0.1{suffix}", "halting", [("test", "default", "sequence", BAD, [2])])
+        measured(places, f"seq-c-l0.3{suffix}", "halting", [("test", "default", "sequence", BAD, [3])])
+    found = verdicts(small_study("figure3", seeds=2), places)["sequence-ll-beats-c"]
+    assert found["verdict"] == "agree"
+    assert found["remark"] == "Compared at 2 points from AE 2.00 to 3.00. Not comparable with 1 of the seeds."
 
 
 @pytest.mark.parametrize(
