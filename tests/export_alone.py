@@ -76,7 +76,7 @@ def translate_alone(folder: Path, source: list[int], thresholds: list[float], *,
                 leaves_at = n
         (logits,) = export.run(export.classifier(leaves_at), states=states)
         logits[:, NEVER_PRODUCED] = -np.inf
-        tokens.append(int(logits[0].argmax()))
+        tokens.append(int(logits[0].argmax()) if len(exits) + 1 < limit else END)
         exits.append(leaves_at)
     return tokens[1:], exits
 

@@ -90,7 +90,8 @@ def search_options(settings: SearchSettings, *, limit: int) -> dict[str, Any]:
     """The options of CTranslate2's `translate_batch` that make it search as we do; no output is longer than `limit`, EOS included.
 
     Its beam keeps twice as many candidates, ends with as many hypotheses and divides by the length as ours does, but by default it
-    forbids an empty output, which changes what the others have to beat. It does not ban PAD, BOS and UNK, which no trained model wants.
+    forbids an empty output, which changes what the others have to beat. It does not ban PAD, BOS and UNK, which no trained model wants,
+    and at the limit it cuts a hypothesis that ours would end with EOS.
     """
     return {
         "beam_size": settings.beam,

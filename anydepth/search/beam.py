@@ -92,8 +92,9 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The `settings.best` hypotheses of each sentence, best first.
 
-    A sentence is done when `beam` hypotheses have finished, or when its limit is reached: then those still running are added
-    as they are. Dropout is off meanwhile. `memory`, where given, is what the encoder made of the sentences before.
+    A sentence is done when `beam` hypotheses have finished, or when its limit is reached: then the last token of those still running is
+    EOS, and they pay for it as the others do (with an `exact_length`, where nothing ends, they stay as they are). Dropout is off
+    meanwhile. `memory`, where given, is what the encoder made of the sentences before.
     """
     if len(source) == 0:
         return []
@@ -109,7 +110,8 @@ def search(
             hidden, exits = model.step(frontier.tokens, cache, planned, decisions.revise)
             log_probs = decisions.word_logits(model, hidden, exits).log_softmax(dim=-1)
             candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam, banned=settings.never_produced)
-            frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam)
+            end_scores = log_probs[:, EOS] if settings.exact_length is None else None
+            frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam, end_scores=end_scores)
         ranked = history.ranked(len(source), length_penalty=settings.length_penalty)
     return [hypotheses[: settings.best] for hypotheses in ranked]
 
@@ -136,12 +138,21 @@ def best_candidates(
 
 
 def advance(
-    frontier: Frontier, candidates: Candidates, exits: Int[Tensor, " row"], cache: DecoderCache, history: History, *, beam: int
+    frontier: Frontier,
+    candidates: Candidates,
+    exits: Int[Tensor, " row"],
+    cache: DecoderCache,
+    history: History,
+    *,
+    beam: int,
+    end_scores: Float[Tensor, " row"] | None,
 ) -> Frontier:
     """The frontier one token later; `history` learns what was kept and what came to its end, `cache` takes the new order.
 
     EOS finishes a hypothesis if it is among the `beam` best candidates. The best others live on, up to `beam` of them; no more
-    than one candidate of a row is EOS, so fewer live on only where the vocabulary is too small for more.
+    than one candidate of a row is EOS, so fewer live on only where the vocabulary is too small for more. At its limit a sentence that
+    lacks finished hypotheses gets those that end there with EOS, whose log-probabilities are `end_scores`; without these, it gets
+    what would have lived on.
     """
     is_end = candidates.tokens == EOS
     sentences, count = is_end.shape
@@ -157,7 +168,14 @@ def advance(
     entries = torch.arange(0, sentences * count, count, device=alive.device)[:, None] + alive
     is_full = finished >= beam
     is_cut = ~is_full & (frontier.limits <= cache.time)
-    history.end(entries[is_cut].flatten(), frontier.sentences[is_cut].repeat_interleave(width))
+    if end_scores is None:
+        history.end(entries[is_cut].flatten(), frontier.sentences[is_cut].repeat_interleave(width), has_finished=False)
+    else:
+        old_width = frontier.totals.shape[1]
+        is_unfinished = is_cut.repeat_interleave(old_width)
+        is_unfinished[candidates.rows[:, :beam][is_end[:, :beam]]] = False
+        forced = is_unfinished.nonzero()[:, 0]
+        history.force_ends(frontier.entries[forced], exits[forced], end_scores[forced], frontier.sentences[forced // old_width])
 
     kept = (~(is_full | is_cut)).nonzero()[:, 0]
     living = entries[kept].flatten()

@@ -12,7 +12,11 @@ from anydepth.text.tokenizer import EOS
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output sentence with one exit and one log-probability a token; EOS is the last token unless the limit came first."""
+    """One output sentence with one exit and one log-probability a token.
+
+    EOS is the last token, of its own accord (`has_finished`) or because the limit was reached. Only searches of an exact length, which
+    know no EOS, give others.
+    """
 
     tokens: list[int]
     exits: list[int]
@@ -38,6 +42,7 @@ class End:
     time: int
     entries: Int[Tensor, " ended"]
     sentences: Int[Tensor, " ended"]
+    has_finished: bool
 
 
 @dataclass
@@ -47,21 +52,34 @@ class History:
     steps: list[Step] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
 
-    def end(self, entries: Int[Tensor, " ended"], sentences: Int[Tensor, " ended"]) -> None:
+    def end(self, entries: Int[Tensor, " ended"], sentences: Int[Tensor, " ended"], *, has_finished: bool = True) -> None:
         """Marks entries of the last step as the ends of hypotheses."""
         if len(entries):
-            self.ends.append(End(len(self.steps) - 1, entries, sentences))
+            self.ends.append(End(len(self.steps) - 1, entries, sentences, has_finished))
+
+    def force_ends(
+        self,
+        parents: Int[Tensor, " ended"],
+        exits: Int[Tensor, " ended"],
+        token_scores: Float[Tensor, " ended"],
+        sentences: Int[Tensor, " ended"],
+    ) -> None:
+        """Adds to the last step an EOS after each of `parents`, with which these hypotheses end because they reached their limit."""
+        last = self.steps[-1]
+        added = Step(parents, torch.full_like(parents, EOS), exits, token_scores)
+        self.steps[-1] = Step(*(torch.cat([getattr(step, name) for step in (last, added)]) for name in Step.__dataclass_fields__))
+        self.end(len(last.tokens) + torch.arange(len(parents), device=parents.device), sentences, has_finished=False)
 
     def ranked(self, sentences: int, *, length_penalty: float) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, highest score first; of equal ones that which ended first."""
         lists: list[list[Hypothesis]] = [[] for _ in range(sentences)]
-        for sentence, tokens, exits, scores in self._sequences():
+        for sentence, tokens, exits, scores, has_finished in self._sequences():
             score = sum(scores) / len(scores) ** length_penalty
-            lists[sentence].append(Hypothesis(tokens, exits, scores, score, tokens[-1] == EOS))
+            lists[sentence].append(Hypothesis(tokens, exits, scores, score, has_finished))
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in lists]
 
-    def _sequences(self) -> Sequence[tuple[int, list[int], list[int], list[float]]]:
-        """Sentence, tokens, exits and token scores of each hypothesis: one walk back in time for all together."""
+    def _sequences(self) -> Sequence[tuple[int, list[int], list[int], list[float], bool]]:
+        """Sentence, tokens, exits, token scores and whether it finished of each hypothesis: one walk back in time for all together."""
         if not self.ends:
             return []
         times = torch.cat([torch.full_like(end.entries, end.time) for end in self.ends])
@@ -74,5 +92,6 @@ class History:
             tokens[active, t], exits[active, t], scores[active, t] = step.tokens[current], step.exits[current], step.token_scores[current]
             entries[active] = step.parents[current]
         sentences = torch.cat([end.sentences for end in self.ends]).tolist()
-        rows = zip(sentences, times.tolist(), tokens.tolist(), exits.tolist(), scores.tolist(), strict=True)
-        return [(sentence, row[: t + 1], left[: t + 1], scored[: t + 1]) for sentence, t, row, left, scored in rows]
+        finished = [end.has_finished for end in self.ends for _ in range(len(end.entries))]
+        rows = zip(sentences, times.tolist(), tokens.tolist(), exits.tolist(), scores.tolist(), finished, strict=True)
+        return [(sentence, row[: t + 1], left[: t + 1], scored[: t + 1], own) for sentence, t, row, left, scored, own in rows]

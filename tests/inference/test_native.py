@@ -163,12 +163,16 @@ def test_a_sentence_has_the_same_scores_in_every_batch_and_thread_bit_for_bit(in
 def test_an_exact_length_is_kept_and_a_limit_cuts() -> None:
     model = tiny_model()
     policy = FixedExit(2, model.blocks)
-    for settings in (SearchSettings(beam=2, exact_length=6), SearchSettings(beam=2, length_ratio=0.01, length_offset=1)):
-        texts = sentences(5)
-        own, plain = (found(engine, texts, policy, settings) for engine in (NativeEngine(model), TorchEngine(model)))
-        assert outputs(own) == outputs(plain)
-        if settings.exact_length:
-            assert all(len(ranked[0].tokens) == 6 and EOS not in ranked[0].tokens for ranked in own)
+    for beam in (1, 2, 5):
+        for cut in ({"exact_length": 6}, *({"length_ratio": 0.0, "length_offset": limit} for limit in (1, 2, 3, 7))):
+            settings, texts = SearchSettings(beam=beam, best=beam, **cut), sentences(5)
+            own, plain = (found(engine, texts, policy, settings) for engine in (NativeEngine(model), TorchEngine(model)))
+            assert outputs(own) == outputs(plain)
+            assert scores(own) == pytest.approx(scores(plain), abs=1e-4)
+            if settings.exact_length:
+                assert all(len(ranked[0].tokens) == 6 and EOS not in ranked[0].tokens for ranked in own)
+            else:
+                assert all(each.tokens[-1] == EOS for ranked in own for each in ranked)
 
 
 @pytest.mark.parametrize("instructions", INSTRUCTIONS)

@@ -225,7 +225,8 @@ def test_the_files_of_an_export_are_enough_to_translate_as_the_plain_step_does(c
             assert (tokens, exits) == (expected.tokens, expected.exits)
             found.append((tokens, exits))
     assert {n for _, exits in found for n in exits} == {1, 2, 3, 4}
-    assert {tokens[-1] == EOS for tokens, _ in found} == {True, False}
+    assert all(tokens[-1] == EOS for tokens, _ in found)
+    assert len({len(tokens) for tokens, _ in found}) > 2
     assert any(exits != sorted(exits, reverse=True) for _, exits in found), "no token met copied states"
 
 

@@ -43,6 +43,10 @@ def translate(model: Transformer, sentences: list[list[int]], policy: Policy, se
     return search(model, *make_source(sentences), policy, settings)
 
 
+def outputs(hypotheses: list[Hypothesis]) -> list[tuple[list[int], list[int], bool]]:
+    return [(hypothesis.tokens, hypothesis.exits, hypothesis.has_finished) for hypothesis in hypotheses]
+
+
 def many_sentences(count: int) -> list[list[int]]:
     choice = random.Random(3)
     return [[choice.randrange(4, 17) for _ in range(choice.randint(1, 7))] for _ in range(count)]
@@ -70,16 +74,19 @@ def reference_beam(model: Transformer, sentence: list[int], policy: Policy, sett
     done: list[tuple[float, list[int]]] = []
     for t in range(limit):
         candidates = []
+        ended: list[tuple[float, list[int]]] = []  # what each hypothesis is if it ends here
         for total, tokens in live:
             log_probs = forced_log_probs(model, sentence, [*tokens, PAD], exits[: t + 1])[-1].tolist()
             candidates += [(total + log_probs[word], [*tokens, word]) for word in range(len(log_probs)) if word not in (PAD, BOS, UNK)]
+            ended.append((total + log_probs[EOS], [*tokens, EOS]))
         candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * settings.beam]
         done += [candidate for candidate in candidates[: settings.beam] if candidate[1][-1] == EOS]
         live = [candidate for candidate in candidates if candidate[1][-1] != EOS][: settings.beam]
         if len(done) >= settings.beam:
-            live = []
             break
-    scored = [(tokens, total / len(tokens) ** settings.length_penalty) for total, tokens in done + live]
+        if t == limit - 1:
+            done += [each for each in ended if each not in done]
+    scored = [(tokens, total / len(tokens) ** settings.length_penalty) for total, tokens in done]
     return sorted(scored, key=lambda pair: -pair[1])
 
 
@@ -117,7 +124,6 @@ def test_a_beam_that_holds_every_sequence_equals_exhaustive_search(policy: Polic
     model = make_model(vocab=vocab, max_length=length)
     words = [word for word in range(vocab) if word not in (PAD, BOS, EOS, UNK)]
     sequences = [[*start, EOS] for t in range(length) for start in itertools.product(words, repeat=t)]
-    sequences += [list(whole) for whole in itertools.product(words, repeat=length)]
     settings = SearchSettings(beam=vocab**length, best=vocab**length, length_penalty=length_penalty)
     for sentence, hypotheses in zip(SENTENCES, translate(model, SENTENCES, policy, settings), strict=True):
         exits = planned_exits(policy, sentence, length)
@@ -139,7 +145,7 @@ def test_beam_1_takes_the_most_probable_word_each_time(policy: Policy) -> None:
         while len(tokens) < model.config.max_length and EOS not in tokens:
             log_probs = forced_log_probs(model, sentence, [*tokens, PAD], exits[: len(tokens) + 1])[-1]
             log_probs[[PAD, BOS, UNK]] = -torch.inf
-            tokens.append(int(log_probs.argmax()))
+            tokens.append(int(log_probs.argmax()) if len(tokens) < model.config.max_length - 1 else EOS)
         assert hypothesis.tokens == tokens
 
 
@@ -150,9 +156,9 @@ def test_batches_of_1_7_and_64_give_the_same_tokens_and_exits(policy: Policy, be
     outputs = []
     for size in (1, 7, 64):
         found = [lists for start in range(0, 64, size) for lists in translate(model, sentences[start : start + size], policy, settings)]
-        outputs.append([(hypothesis.tokens, hypothesis.exits) for (hypothesis,) in found])
+        outputs.append([(hypothesis.tokens, hypothesis.exits, hypothesis.has_finished) for (hypothesis,) in found])
     assert outputs[0] == outputs[1] == outputs[2]
-    assert len({tokens[-1] == EOS for tokens, _ in outputs[0]}) == 2, "some must finish and some be cut, or this shows little"
+    assert len({has_finished for _, _, has_finished in outputs[0]}) == 2, "some must finish and some be cut, or this shows little"
 
 
 @pytest.mark.parametrize("policy", [FIXED, UNIFORM], ids=lambda policy: policy.name)
@@ -193,9 +199,39 @@ def test_outputs_stop_at_the_limit_and_say_whether_they_finished(beam: int) -> N
     for sentence, hypotheses in zip(sentences, found, strict=True):
         for hypothesis in hypotheses:
             assert len(hypothesis.tokens) == len(hypothesis.exits) == len(hypothesis.token_scores) <= len(sentence) + 1
-            assert hypothesis.has_finished == (hypothesis.tokens[-1] == EOS)
+            assert hypothesis.tokens[-1] == EOS and EOS not in hypothesis.tokens[:-1]
             assert hypothesis.has_finished or len(hypothesis.tokens) == len(sentence) + 1
-            assert EOS not in hypothesis.tokens[:-1]
+    assert {hypothesis.has_finished for hypotheses in found for hypothesis in hypotheses} == {True, False}
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_whoever_reaches_the_limit_pays_for_its_end_as_the_finished_do(beam: int, length_penalty: float) -> None:
+    model, sentences, ends = make_model(), many_sentences(12), []
+    settings = SearchSettings(beam=beam, best=beam, length_ratio=0.0, length_offset=5, length_penalty=length_penalty)
+    for sentence, hypotheses in zip(sentences, translate(model, sentences, FIXED, settings), strict=True):
+        expected = reference_beam(model, sentence, FIXED, settings)[:beam]
+        assert [hypothesis.tokens for hypothesis in hypotheses] == [tokens for tokens, _ in expected]
+        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([score for _, score in expected], abs=1e-4)
+        for hypothesis in hypotheses:
+            scores = forced_log_probs(model, sentence, hypothesis.tokens, hypothesis.exits)[
+                range(len(hypothesis.tokens)), hypothesis.tokens
+            ]
+            assert hypothesis.tokens[-1] == EOS
+            assert hypothesis.score == pytest.approx(float(scores.sum()) / len(scores) ** length_penalty, abs=1e-4)
+            ends += [] if hypothesis.has_finished else [float(scores[-1])]
+    assert ends and min(ends) < -3, "ends that cost something, or this shows little"
+
+
+def test_a_sentence_that_ends_before_its_limit_does_not_notice_the_limit() -> None:
+    model, sentences = make_model(), many_sentences(30)
+    far = translate(model, sentences, UNIFORM, SearchSettings(beam=3, best=3))
+    for sentence, hypotheses in zip(sentences, far, strict=True):
+        longest = max(len(hypothesis.tokens) for hypothesis in hypotheses)
+        if all(hypothesis.has_finished for hypothesis in hypotheses):
+            near = SearchSettings(beam=3, best=3, length_ratio=0.0, length_offset=longest)
+            assert outputs(translate(model, [sentence], UNIFORM, near)[0]) == outputs(hypotheses)
+    assert sum(all(hypothesis.has_finished for hypothesis in hypotheses) for hypotheses in far) > 5, "else this shows little"
 
 
 def test_padding_start_and_unknown_are_never_produced_however_probable() -> None:

@@ -62,6 +62,7 @@ class Found:
     exits: list[int]
     token_scores: list[float]
     score: float
+    has_finished: bool
 
 class Counts:
     encoder_flops: int

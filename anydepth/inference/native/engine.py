@@ -116,7 +116,7 @@ class NativeEngine:
         self.flops += counts.decoder_flops
         self.counts = counts
         return [
-            [Hypothesis(each.tokens, each.exits, each.token_scores, each.score, each.tokens[-1] == EOS) for each in hypotheses]
+            [Hypothesis(each.tokens, each.exits, each.token_scores, each.score, each.has_finished) for each in hypotheses]
             for hypotheses in found
         ]
 

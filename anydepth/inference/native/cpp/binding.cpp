@@ -129,7 +129,8 @@ PYBIND11_MODULE(_native, module) {
         .def_readonly("tokens", &Found::tokens)
         .def_readonly("exits", &Found::exits)
         .def_readonly("token_scores", &Found::token_scores)
-        .def_readonly("score", &Found::score);
+        .def_readonly("score", &Found::score)
+        .def_readonly("has_finished", &Found::has_finished);
     py::class_<Counts>(module, "Counts")
         .def_readonly("encoder_flops", &Counts::encoder_flops)
         .def_readonly("decoder_flops", &Counts::decoder_flops)

@@ -91,7 +91,11 @@ struct Sentence {
     std::shared_ptr<Source> source;
     std::vector<Row> rows;
     std::vector<Entry> entries;
-    std::vector<int> ends;  // entries with which hypotheses came to their end, in that order
+    struct End {
+        int entry;
+        bool has_finished;
+    };
+    std::vector<End> ends;  // entries with which hypotheses came to their end, in that order
     int finished = 0;
 };
 
@@ -561,6 +565,7 @@ class Worker {
             const int width = (int)sentence.rows.size();
             const int count = std::min<int64_t>(2LL * beam, (int64_t)width * (vocab - (int)settings_.banned.size()));
             candidates_.clear();
+            end_scores_.clear();
             for (int place = 0; place < width; ++place) offer(sentence.rows[place], row + place, place, count);
             std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.total > b.total; });
             candidates_.resize(std::min<size_t>(count, candidates_.size()));
@@ -585,6 +590,7 @@ class Worker {
         if (sum == 0) ops_.max_and_sum(logits, vocab, &greatest, &sum);
         const float log_sum = std::log(sum);
         for (const int token : settings_.banned) logits[token] = -std::numeric_limits<float>::infinity();
+        end_scores_.push_back(logits[settings_.eos] - greatest - log_sum);
         const int most = std::min(count, vocab - (int)settings_.banned.size());
         top_values_.resize(most);
         top_places_.resize(most);
@@ -595,11 +601,13 @@ class Worker {
         }
     }
 
-    // As `advance` of anydepth/search/beam.py: EOS among the `beam` best ends a hypothesis, the best others live on. Tells whether it is over.
+    // As `advance` of anydepth/search/beam.py: EOS among the `beam` best ends a hypothesis, the best others live on; at the limit those
+    // that have not ended are made to, unless EOS is banned. Tells whether it is over.
     bool advance(Sentence& sentence, int first, int old_width) {
         const int beam = settings_.beam, count = (int)candidates_.size(), width = std::min(beam, count - old_width);
         new_rows_.clear();
         new_places_.clear();
+        has_ended_.assign(old_width, false);
         for (int c = 0; c < count; ++c) {
             const Candidate& candidate = candidates_[c];
             const bool is_end = candidate.token == settings_.eos;
@@ -608,7 +616,8 @@ class Worker {
             sentence.entries.push_back({from.entry, candidate.token, exits_[first + candidate.place], candidate.score});
             const int entry = (int)sentence.entries.size() - 1;
             if (is_end) {
-                sentence.ends.push_back(entry);
+                sentence.ends.push_back({entry, true});
+                has_ended_[candidate.place] = true;
                 ++sentence.finished;
             } else {
                 new_rows_.push_back({candidate.token, entry, candidate.total, {}});
@@ -616,9 +625,17 @@ class Worker {
             }
         }
         const bool is_full = sentence.finished >= beam;
-        if (is_full || sentence.limit <= sentence.time) {
-            if (!is_full)
-                for (const Row& row : new_rows_) sentence.ends.push_back(row.entry);
+        if (is_full) return true;
+        if (sentence.limit <= sentence.time) {
+            if (std::find(settings_.banned.begin(), settings_.banned.end(), settings_.eos) != settings_.banned.end()) {
+                for (const Row& row : new_rows_) sentence.ends.push_back({row.entry, false});
+                return true;
+            }
+            for (int place = 0; place < old_width; ++place) {
+                if (has_ended_[place]) continue;
+                sentence.entries.push_back({sentence.rows[place].entry, settings_.eos, exits_[first + place], end_scores_[place]});
+                sentence.ends.push_back({(int)sentence.entries.size() - 1, false});
+            }
             return true;
         }
         for (size_t i = 0; i < new_rows_.size(); ++i) {
@@ -632,9 +649,10 @@ class Worker {
 
     std::vector<Found> ranked(const Sentence& sentence) const {
         std::vector<Found> found;
-        for (int entry : sentence.ends) {
+        for (const Sentence::End& end : sentence.ends) {
             Found hypothesis;
-            for (; entry >= 0; entry = sentence.entries[entry].parent) {
+            hypothesis.has_finished = end.has_finished;
+            for (int entry = end.entry; entry >= 0; entry = sentence.entries[entry].parent) {
                 hypothesis.tokens.push_back(sentence.entries[entry].token);
                 hypothesis.exits.push_back(sentence.entries[entry].exit);
                 hypothesis.token_scores.push_back(sentence.entries[entry].score);
@@ -673,7 +691,8 @@ class Worker {
     bool has_shortlists_ = false;  // of this step
     std::vector<Candidate> candidates_;
     std::vector<Row> new_rows_;
-    std::vector<float> top_values_, row_greatest_, row_sum_;
+    std::vector<float> top_values_, row_greatest_, row_sum_, end_scores_;
+    std::vector<bool> has_ended_;  // which rows of the sentence have
     Buffer<float> memory_, hidden_, below_, kvq_, gathered_, delta_, inner_, states_, pairs_, scores_, signal_;
     Scratch scratch_;
     std::chrono::steady_clock::time_point since_;

@@ -34,6 +34,7 @@ struct Found {
     std::vector<int> tokens, exits;
     std::vector<float> token_scores;
     double score = 0;
+    bool has_finished = true;  // of its own accord, not at the limit
 };
 
 // Where the time goes.
