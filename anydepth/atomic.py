@@ -6,7 +6,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,23 +17,24 @@ TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, on_ready: Callable[[Path], None] | None = None) -> Iterator[Path]:
     """A temporary path to write to; on success what it holds becomes the contents of `path`.
 
     A regular file, or nothing, is replaced by a rename, whole or not at all: on failure the old file stays, and what a kill leaves is
     overwritten by the next attempt. A symbolic link is followed and stays. A device, a pipe and this process's own output are no
     versions that could be exchanged: they are written through.
+    `on_ready`, where given, is called with the finished temporary file just before it is renamed.
     """
     path = Path(path)
     try:
-        with _written_through(path) if _takes_a_stream(path) else _renamed(real_place(path)) as temporary:
+        with _written_through(path) if _takes_a_stream(path) else _renamed(real_place(path), on_ready) as temporary:
             yield temporary
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
 @contextmanager
-def _renamed(path: Path) -> Iterator[Path]:
+def _renamed(path: Path, on_ready: Callable[[Path], None] | None) -> Iterator[Path]:
     """A temporary path beside `path`; on success it is flushed to disk and renamed over `path`."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -43,6 +44,8 @@ def _renamed(path: Path) -> Iterator[Path]:
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
         temporary.chmod(0o666 & ~_umask())
+        if on_ready is not None:
+            on_ready(temporary)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)

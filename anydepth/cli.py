@@ -285,6 +285,25 @@ def tune(
     print(points_json(found) if as_json else points_table(found))
 
 
+@app.command(epilog=examples("anydepth check runs/first", "anydepth check data"))
+def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run, prepared data, or an export.")]) -> None:
+    """Check that every file of a run, of prepared data or of an export is as it was written."""
+    from anydepth.inference.checking import check_folder
+
+    say(f"{folder}: {check_folder(folder):,} files, all of them as they were written")
+
+
+@app.command(epilog=examples("anydepth seal runs/first"))
+def seal(run: RunFolder) -> None:
+    """Check the files of a run and vouch for them as they are now: for runs of older versions, and for files changed on purpose."""
+    from anydepth.inference.vouching import seal_run
+
+    files, lost = seal_run(run)
+    if lost:
+        say(f"warning: {lost:,} damaged lines of {run / 'metrics.jsonl'} are gone")
+    say(f"{run} is sealed: {len(files)} files were checked as far as they can be and are vouched for as they are now")
+
+
 app.command(epilog=CONFIGS_EXAMPLES)(configs)
 app.add_typer(data_recipes, name="data")
 app.add_typer(plot, name="plot")

@@ -12,6 +12,7 @@ from statistics import median
 
 import torch
 
+from anydepth.checksums import known_hash
 from anydepth.config import Config, load_config, read_settings, save_config, with_changes
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 from anydepth.evaluation.bench.recipe import cpu_name, versions
@@ -39,7 +40,7 @@ from anydepth.locks import in_turn, one_writer
 from anydepth.model.run import Run
 from anydepth.shipped import shipped_file
 from anydepth.text.overlap import pairs_seen_in_training
-from anydepth.text.prepare import PreparedData, file_hash
+from anydepth.text.prepare import PreparedData
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 from anydepth.training.timing import update_seconds
 
@@ -248,6 +249,8 @@ def do_step(folder: Path, name: str, *, say: Say) -> None:
         perform(study, places, step, say=say)
         seconds = trained(Run(places.run(step.subject)))[1] if step.kind == "train" else time.monotonic() - started
         places.mark(step, needs, seconds / 60)
+        if step.kind == "train":  # only now: a step that is killed before its mark ends its training once more, and averages them again
+            remove_checkpoints(Run(places.run(step.subject)))
 
 
 def perform(study: Study, places: Places, step: Step, *, say: Say) -> None:
@@ -286,8 +289,11 @@ def train_variant(study: Study, places: Places, variant: Variant) -> None:
         return continued_run(run.folder, origin.folder, None, changes, data_folder=data, overwrite=True)
 
     train_run(run.folder, make_run, validation_scorer)
-    for _, file in run.checkpoints():
-        file.unlink()  # the weights are made, and dozens of runs would fill the disk
+
+
+def remove_checkpoints(run: Run) -> None:
+    """Removes the checkpoints of a run whose weights are made: those of dozens of runs would fill the disk."""
+    run.seal.remove(file for _, file in run.checkpoints())
 
 
 def is_of(run: Run, data: PreparedData, origin: Run | None) -> bool:
@@ -296,8 +302,8 @@ def is_of(run: Run, data: PreparedData, origin: Run | None) -> bool:
         return False
     if origin is None:
         return True
-    note = json.loads(run.origin_file.read_text(encoding="utf-8"))
-    return bool(note["weights"] == file_hash(origin.weights_file))
+    note = json.loads(run.seal.read(run.origin_file))
+    return bool(note["weights"] == known_hash(origin.weights_file))
 
 
 def training_cost(study: Study) -> dict[str, object]:

@@ -13,7 +13,7 @@ import anydepth
 PACKAGE = Path(anydepth.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-EVERYWHERE = {"errors", "limits", "reading", "atomic", "locks"}
+EVERYWHERE = {"errors", "limits", "reading", "atomic", "locks", "checksums", "seal"}
 BELOW_SEARCH = EVERYWHERE | {"config", "text", "model", "exits", "search"}
 MAY_IMPORT = {
     "__init__": {"inference"},  # the public surface, loaded when it is asked for
@@ -24,6 +24,8 @@ MAY_IMPORT = {
     "waiting": set(),
     "streams": set(),
     "locks": {"errors", "atomic"},
+    "checksums": set(),
+    "seal": {"errors", "atomic", "checksums"},
     "config": EVERYWHERE,
     "shipped": {"errors"},
     "reference": {"config"},

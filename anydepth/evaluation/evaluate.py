@@ -9,6 +9,7 @@ import torch
 
 from anydepth import __version__
 from anydepth.atomic import write_text
+from anydepth.checksums import known_hash
 from anydepth.errors import UsageError
 from anydepth.evaluation.measure import Measurement, executed_mflops_per_token, measure
 from anydepth.evaluation.significance import paired_bootstrap
@@ -19,7 +20,6 @@ from anydepth.inference.points import Wish
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
 from anydepth.text.corpus import open_lines, read_pairs
-from anydepth.text.prepare import file_hash
 
 EACH_EXIT = "each"
 
@@ -148,6 +148,6 @@ def policy_names(policies: Sequence[str], translator: Translator) -> list[str | 
 
 def make_recipe(run: Run, test: str, languages: str, engine: str, against: str | None = None, wish: str | None = None) -> Recipe:
     """The recipe for figures that are measured now, in this process."""
-    weights = file_hash(run.weights_file)[:12]
+    weights = known_hash(run.weights_file)[:12]
     versions = (__version__, torch.__version__, torch.get_num_threads())
     return Recipe(str(run.folder), weights, test, languages, *versions, engine, against, wish)

@@ -11,6 +11,7 @@ from jaxtyping import Int
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from anydepth.checksums import known_hash
 from anydepth.errors import UsageError
 from anydepth.evaluation.progress import Advance
 from anydepth.evaluation.score_store import Say, ScoreStore
@@ -21,7 +22,7 @@ from anydepth.inference.every_exit import search_every_exit
 from anydepth.inference.native.engine import MOST_BLOCKS, has_native
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run, changing, usable_data
-from anydepth.text.prepare import PreparedData, file_hash
+from anydepth.text.prepare import PreparedData
 
 SEED = 1  # of the sample; a larger one contains a smaller one
 MOST_PARTS = 1000
@@ -72,7 +73,7 @@ def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, over
     scorer, translator = SentenceScorer(settings.metric), scoring_translator(run)
     data = usable_data(run, data_folder, use="score-exits")
     penalty = translator.config.length_penalty
-    recipe = ScoreRecipe(settings.metric, scorer.signature, settings.beam, penalty, file_hash(run.weights_file), data.fingerprint)
+    recipe = ScoreRecipe(settings.metric, scorer.signature, settings.beam, penalty, known_hash(run.weights_file), data.fingerprint)
     store = ScoreStore(run, recipe, translator.model.blocks)
     store.take_up(overwrite=overwrite, say=say)
     missing = {split: missing_pairs(data, split, store.tables[split], settings.sentences) for split in SPLITS}
@@ -81,7 +82,6 @@ def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, over
             store.finish()
         say(f"{run.scores_file} has the scores of {describe_pairs(store)} already; there is nothing to do")
         return store.scores
-    data.verify()
     if any(len(table) for table in store.tables.values()):
         say(f"{describe_pairs(store)} are scored already; going on with the rest")
     started = time.monotonic()

@@ -37,7 +37,9 @@ class ScoreStore:
         Scores of other weights or other text can be of no use any more; those that were made in another way, with another metric or beam,
         are given up only on demand.
         """
-        finished = [self.run.scores_file] if self.run.scores_file.exists() else []
+        finished = [self.run.scores_file] if self.run.seal.has(self.run.scores_file) else []
+        for path in finished:
+            self.run.seal.check(path)
         for path in [*finished, *self.parts()]:
             found = self._usable(path, overwrite=overwrite, say=say)
             if found is not None:

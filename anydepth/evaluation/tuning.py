@@ -1,7 +1,7 @@
 """Tuning: thresholds for every budget, found by replay or, as in the paper, by decoding every candidate (section 3.2)."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from anydepth.atomic import write_text
+from anydepth.checksums import checked_object, file_hash, with_checksum
 from anydepth.errors import CorpusError, RunError, UsageError
 from anydepth.evaluation.measure import measure
 from anydepth.evaluation.replay import Record, Replayed, record, replay
@@ -21,7 +22,7 @@ from anydepth.inference.translator import Translation, Translator
 from anydepth.model.run import Run, changing, training_data
 from anydepth.text.corpus import read_pairs, side_path
 from anydepth.text.overlap import pairs_seen_in_training
-from anydepth.text.prepare import file_hash
+from anydepth.text.prepare import MANIFEST_NAME
 from anydepth.text.tokens import TokenPairs, TokenSide
 
 Say = Callable[[str], None]
@@ -126,7 +127,9 @@ def validation_text(run: Run, valid: str, say: Say) -> ValidationText:
         raise CorpusError(f"{valid}.{languages[0]} has no sentences; thresholds need some held-out text")
     try:
         data = training_data(run)
-    except (RunError, CorpusError):
+    except (RunError, CorpusError) as error:
+        if isinstance(error, CorpusError) and (Path(note["folder"]) / MANIFEST_NAME).exists():
+            raise  # the text is there, and damaged
         say(f"warning: the training text is no longer at {note['folder']}, so whether {valid} is part of it was not looked at")
         seen = []
     else:
@@ -206,7 +209,7 @@ class Tuner:
             if policy.name not in known:
                 known[policy.name] = self._decode(policy)[0]
                 before.append((self.recipe, known[policy.name]))
-                write_text(self.file, "".join(json.dumps({"recipe": recipe, "point": asdict(point)}) + "\n" for recipe, point in before))
+                write_text(self.file, "".join(remembered_line(recipe, point) for recipe, point in before))
             point = known[policy.name]
             self.say(f"{number}/{len(candidates)}  {point.describe()}")
             points.append(point)
@@ -238,11 +241,16 @@ class Tuner:
         found = []
         for line in lines:
             try:
-                value = json.loads(line)
+                value = checked_object(line)
                 found.append((dict(value["recipe"]), OperatingPoint(**value["point"])))
             except (ValueError, KeyError, TypeError):
                 continue
         return [(recipe, point) for recipe, point in found if recipe.get("weights") == self.recipe["weights"]]
+
+
+def remembered_line(recipe: Mapping[str, Any], point: OperatingPoint) -> str:
+    """A line of tuning.jsonl."""
+    return json.dumps(with_checksum({"recipe": recipe, "point": asdict(point)})) + "\n"
 
 
 def search_candidates(

@@ -29,7 +29,7 @@ def new_model(run: Run) -> AdaptiveTransformer:
 def load_model(run: Run) -> AdaptiveTransformer:
     """The trained model, ready to translate."""
     config = run.config
-    if not run.weights_file.exists():
+    if not run.seal.has(run.weights_file):
         hint = "its training has not ended; go on with `anydepth train --resume`" if run.state_file.exists() else "train it first"
         raise RunError(f"{run.folder} has no model.safetensors: {hint} (updates asked for: {config.training.updates})")
     model = new_model(run)

@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from anydepth.checksums import known_hash
 from anydepth.config import Config
 from anydepth.errors import RunError
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run
-from anydepth.text.prepare import file_hash
 
 SPLITS = ("train", "valid")
 METRICS = ("bleu", "chrf")
@@ -96,12 +96,12 @@ def load_scores(path: Path) -> ExitScores:
 def scores_to_learn_from(run: Run, data_fingerprint: str) -> Path:
     """The file with the scores of the run's exits; they must be those of its present weights, on the data with this fingerprint."""
     command = f"`anydepth score-exits {run.folder}`"
-    if not run.scores_file.exists():
+    if not run.seal.has(run.scores_file):
         raise RunError(
             f'exits.oracle = "bleu" learns from the scores of the exits of {run.folder}, which has none; make them with {command}'
         )
     recipe = load_scores(run.scores_file).recipe
-    if recipe.weights != file_hash(run.weights_file):
+    if recipe.weights != known_hash(run.weights_file):
         raise RunError(f"the scores in {run.scores_file} were made with other weights than the run has now; make them again with {command}")
     if recipe.data != data_fingerprint:
         raise RunError(f"the scores in {run.scores_file} are of other training text than this; make them again with {command} --data DIR")
@@ -112,7 +112,7 @@ def training_scores(run: Run, config: Config) -> ExitScores | None:
     """The scores that the oracle of `run` chooses by, if it is one that needs any."""
     if config.exits.oracle != "bleu":
         return None
-    if not run.oracle_scores_file.exists():
+    if not run.seal.has(run.oracle_scores_file):
         raise RunError(
             f"there is no {run.oracle_scores_file}, which the oracle of this run needs; make the run again with --from and --overwrite"
         )

@@ -1,5 +1,6 @@
 """The model cut at one exit as a CTranslate2 directory, for those who run CTranslate2 or LibreTranslate."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -8,10 +9,12 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
-from anydepth.atomic import replacing_folder
-from anydepth.errors import UsageError
+from anydepth.atomic import replacing_folder, write_text
+from anydepth.checksums import checked_object, file_hash, with_checksum
+from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import load_model
 from anydepth.exits.parsing import parse_policy
+from anydepth.inference.points import weights_fingerprint
 from anydepth.locks import one_writer
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
@@ -21,6 +24,7 @@ from anydepth.search.beam import SearchSettings
 from anydepth.text.tokenizer import BOS, EOS, UNK
 
 WEIGHTS_FILE = "model.bin"
+CHECKSUMS_NAME = "checksums.json"
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")
 # CTranslate2 cuts sources after 1024 tokens unless told otherwise; the end of the sentence comes on top.
 POSITIONS = 1025
@@ -46,9 +50,31 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
     with changing(run.folder) if to is None else one_writer(to), replacing_folder(folder) as temporary:
         write_ctranslate2(model, source_pieces, target_pieces, temporary, exit=exit, quantization=quantization)
         for file in sorted(run.folder.glob("tokenizer*.model")):
-            (temporary / file.name).write_bytes(file.read_bytes())
+            (temporary / file.name).write_bytes(run.seal.read(file))
+        write_checksums(temporary, weights=weights_fingerprint(run))
     say(f"{folder}: exit {exit} of {model.blocks}, {quantization or 'float32'}; tokenize each line with a space before it, as here")
     return folder
+
+
+def write_checksums(folder: Path, *, weights: str | None) -> None:
+    """Writes the SHA-256 of every file in `folder`, and of the run's weights that the model was made of, where there are any."""
+    files = {file.name: file_hash(file) for file in sorted(folder.iterdir())}
+    write_text(folder / CHECKSUMS_NAME, json.dumps(with_checksum({"weights": weights, "files": files}), indent=1) + "\n")
+
+
+def check_ctranslate2(folder: Path) -> int:
+    """How many files the folder has; one that is missing, or not the one that was exported, is refused."""
+    again = "make it again with `anydepth export RUN --format ctranslate2`"
+    try:
+        files: dict[str, str] = dict(checked_object((folder / CHECKSUMS_NAME).read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{folder / CHECKSUMS_NAME} cannot be read ({error}); {again}") from error
+    for name, expected in files.items():
+        if not (folder / name).is_file():
+            raise RunError(f"{folder / name} is missing; {again}")
+        if file_hash(folder / name) != expected:
+            raise RunError(f"{folder / name} is damaged (its checksum differs); {again}")
+    return len(files)
 
 
 def write_ctranslate2(

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from anydepth.atomic import write_text
+from anydepth.checksums import known_hash
 from anydepth.errors import RunError, UsageError
 from anydepth.model.run import Run
-from anydepth.text.prepare import file_hash
+from anydepth.seal import write_text
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Wish:
 
 def weights_fingerprint(run: Run) -> str:
     """What tells the weights of a run from all others."""
-    return file_hash(run.weights_file)
+    return known_hash(run.weights_file)
 
 
 def save_points(run: Run, found: PointSet) -> None:
@@ -96,15 +95,15 @@ def save_points(run: Run, found: PointSet) -> None:
 
 def kept_points(run: Run) -> list[PointSet]:
     """The point sets of the run that are those of its present weights, if any."""
-    weights, sets = _read(run.points_file) if run.points_file.exists() else ("", [])
+    weights, sets = _read(run) if run.seal.has(run.points_file) else ("", [])
     return sets if weights == weights_fingerprint(run) else []
 
 
 def load_points(run: Run) -> list[PointSet]:
     """The point sets of the run; there must be some, and they must be those of its present weights."""
-    if not run.points_file.exists():
+    if not run.seal.has(run.points_file):
         raise RunError(f"{run.folder} has no operating points; find some with `anydepth tune {run.folder} --valid PREFIX`")
-    weights, sets = _read(run.points_file)
+    weights, sets = _read(run)
     if weights != weights_fingerprint(run):
         raise RunError(
             f"the operating points of {run.folder} were tuned for other weights than it has now; "
@@ -138,11 +137,14 @@ def choose_point(sets: Sequence[PointSet], wish: Wish, *, policy: str | None = N
     return max(fitting, key=lambda point: (point.bleu, -point.flops_share))
 
 
-def _read(path: Path) -> tuple[str, list[PointSet]]:
-    """The fingerprint of the weights and the point sets in a file that `save_points` wrote."""
+def _read(run: Run) -> tuple[str, list[PointSet]]:
+    """The fingerprint of the weights and the point sets that `save_points` wrote."""
+    path, text = run.points_file, run.seal.read(run.points_file)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = json.loads(text)
         return str(values["weights"]), TypeAdapter(list[PointSet]).validate_python(values["sets"], strict=False)
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = str(error).splitlines()[0]
-        raise RunError(f"{path} cannot be read as operating points ({problem}); remove it and tune again") from error
+        raise RunError(
+            f"{path} cannot be read as operating points ({problem}); remove it, call `anydepth seal {run.folder}` and tune again"
+        ) from error

@@ -13,14 +13,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from anydepth.atomic import replacing
 from anydepth.errors import RunError
+from anydepth.seal import replacing, seal_of
 
 CHECKSUM = "sha256"
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
-    """Writes tensors and `notes` as one safetensors file, whole or not at all."""
+    """Writes tensors and `notes` as one safetensors file, whole or not at all; a file of a sealed run is sealed with it."""
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = dict(notes or {})
     metadata[CHECKSUM] = _checksum(stored, metadata)
@@ -33,19 +33,38 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and notes of a file that `save_tensors` wrote; a damaged one is refused by name."""
+    """The tensors and notes of a file that `save_tensors` wrote; a damaged one is refused by name.
+
+    A file of a sealed run must be the one that the seal lists, which tells it from another run's, too. That is as good as its own checksum.
+    """
+    seal = seal_of(path)
+    if seal is None:
+        return own_tensors(path)
+    seal.check(path)
+    tensors, metadata = _stored(path)
+    metadata.pop(CHECKSUM, None)
+    return tensors, metadata
+
+
+def own_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and notes of a file by its own checksum, whatever a seal says of it."""
+    tensors, metadata = _stored(path)
+    expected = metadata.pop(CHECKSUM, None)
+    if expected != _checksum(tensors, metadata):
+        raise RunError(f"{path} does not have the contents that were saved (its checksum differs); restore it from a copy or train again")
+    return tensors, metadata
+
+
+def _stored(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the metadata of a safetensors file."""
     if not path.exists():
         raise RunError(f"there is no {path}")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = dict(file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, struct.error) as error:
         raise RunError(f"{path} is damaged or cut short ({error}); restore it from a copy or train again") from error
-    expected = metadata.pop(CHECKSUM, None)
-    if expected != _checksum(tensors, metadata):
-        raise RunError(f"{path} does not have the contents that were saved (its checksum differs); restore it from a copy or train again")
-    return tensors, metadata
 
 
 def load_notes(path: Path) -> dict[str, str]:

@@ -11,13 +11,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from anydepth.atomic import put_back, replacing_folder, write_text
+from anydepth.atomic import put_back, replacing_folder
+from anydepth.checksums import known_hash
 from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
 from anydepth.locks import one_writer
 from anydepth.model.checkpoint import load_notes, save_tensors
 from anydepth.model.transformer import Transformer
-from anydepth.text.prepare import PreparedData, file_hash
+from anydepth.seal import Seal, write_text
+from anydepth.text.prepare import PreparedData
 from anydepth.text.tokenizer import Tokenizer
 
 INTERRUPTED = "interrupted"  # the note of weights whose training was stopped: the update
@@ -31,6 +33,11 @@ class Run:
 
     def __post_init__(self) -> None:
         put_back(self.folder)  # what `--overwrite` took away and was killed before it gave something else
+
+    @property
+    def seal(self) -> Seal:
+        """What tells whether a file of the run is whole and its own."""
+        return Seal(self.folder)
 
     @property
     def config_file(self) -> Path:
@@ -73,8 +80,8 @@ class Run:
         return self.folder / f"best-{update:07d}.safetensors"
 
     def best_files(self) -> list[Path]:
-        """The weights of validations that were the best of their time; a kill may leave one that the state does not know yet."""
-        return sorted(self.folder.glob(f"best-{'[0-9]' * 7}.safetensors"))
+        """The stored best weights, oldest first; one that went missing is among them, so that it is missed."""
+        return [self.folder / name for name in self.seal.names() if re.fullmatch(r"best-\d{7,}\.safetensors", name)]
 
     @property
     def state_file(self) -> Path:
@@ -90,28 +97,32 @@ class Run:
 
     def interrupted_at(self) -> int | None:
         """The update at which a user stopped the training that the weights are of; None if it ended, or if there are no weights."""
-        update = load_notes(self.weights_file).get(INTERRUPTED) if self.weights_file.exists() else None
+        if not self.weights_file.exists():
+            return None
+        self.seal.check(self.weights_file)
+        update = load_notes(self.weights_file).get(INTERRUPTED)
         return int(update) if update is not None and re.fullmatch("[0-9]{1,12}", update) else None
 
     def checkpoint_file(self, update: int) -> Path:
         return self.folder / "checkpoints" / f"update-{update:07d}.safetensors"
 
     def checkpoints(self) -> list[tuple[int, Path]]:
-        """The stored checkpoints with their updates, oldest first."""
-        files = sorted((self.folder / "checkpoints").glob(f"update-{'[0-9]' * 7}.safetensors"))
-        return [(int(file.stem.removeprefix("update-")), file) for file in files]
+        """The stored checkpoints with their updates, oldest first; one that went missing is among them, so that it is missed."""
+        stored = [re.fullmatch(r"checkpoints/update-(\d{7,})\.safetensors", name) for name in self.seal.names()]
+        return sorted((int(match[1]), self.folder / match[0]) for match in stored if match)
 
     @property
     def config(self) -> Config:
         """The settings that the run was made with."""
-        if not self.config_file.exists():
+        if not self.config_file.exists() and not self.seal.file.exists():
             raise RunError(f"{self.folder} is not a run directory: it has no config.toml; make one with `anydepth train`")
+        self.seal.check(self.config_file)
         return load_config(self.config_file)
 
     def data_note(self) -> dict[str, str]:
         """Where the training data was, its fingerprint and its languages."""
         try:
-            note: dict[str, str] = json.loads(self.data_file.read_text(encoding="utf-8"))
+            note: dict[str, str] = json.loads(self.seal.read(self.data_file))
         except (OSError, ValueError) as error:
             raise RunError(f"{self.data_file} cannot be read ({error}); restore it from a copy or train again") from error
         if not isinstance(note, dict) or not {"folder", "fingerprint", "source_lang", "target_lang"} <= note.keys():
@@ -120,11 +131,14 @@ class Run:
 
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """The source and the target tokenizer; one object twice where the vocabulary is joint."""
-        joint = self.folder / "tokenizer.model"
-        if joint.exists():
-            tokenizer = Tokenizer.load(joint)
+        joint, source, target = (self.folder / f"tokenizer{side}.model" for side in ("", ".source", ".target"))
+        if self.seal.has(joint):
+            tokenizer = self._tokenizer(joint)
             return tokenizer, tokenizer
-        return Tokenizer.load(self.folder / "tokenizer.source.model"), Tokenizer.load(self.folder / "tokenizer.target.model")
+        return self._tokenizer(source), self._tokenizer(target)
+
+    def _tokenizer(self, path: Path) -> Tokenizer:
+        return Tokenizer.from_bytes(self.seal.read(path), path)
 
 
 @contextmanager
@@ -163,10 +177,11 @@ def create_run(
         fill_run(Run(temporary), config, data)
         if origin is not None and start is not None:
             save_tensors(Run(temporary).start_file, start)
-            note = {"run": str(origin.folder.resolve()), "weights": file_hash(origin.weights_file)}
+            note = {"run": str(origin.folder.resolve()), "weights": known_hash(origin.weights_file)}
             write_text(Run(temporary).origin_file, json.dumps(note, indent=1) + "\n")
         if oracle_scores is not None:
             shutil.copyfile(oracle_scores, Run(temporary).oracle_scores_file)
+        Run(temporary).seal.make()
     return run
 
 
@@ -180,9 +195,9 @@ def fill_run(run: Run, config: Config, data: PreparedData) -> None:
         data.target_tokenizer.save(run.folder / "tokenizer.target.model")
     note_data(run, data)
     save_config(config, run.config_file)
-    source, target = run.tokenizers()
+    source, target = data.source_tokenizer, data.target_tokenizer
     with torch.device("meta"):
-        Transformer(config.model, source_vocab=source.size, target_vocab=target.size, is_joint=source is target)
+        Transformer(config.model, source_vocab=source.size, target_vocab=target.size, is_joint=data.is_joint)
 
 
 def note_data(run: Run, data: PreparedData) -> None:

@@ -11,14 +11,19 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from anydepth import atomic
+from anydepth.checksums import bytes_hash, checked_object, file_hash, known_hash, with_checksum
 from anydepth.errors import CorpusError
 from anydepth.locks import one_writer
+from anydepth.seal import SEAL_NAME, Seal
 from anydepth.text.corpus import PairFilter, read_pairs, side_path
 from anydepth.text.tokenizer import Tokenizer, train_tokenizer
-from anydepth.text.tokens import TokenPairs, TokenSide, TokenWriter
+from anydepth.text.tokens import OFFSET_TYPE, TokenPairs, TokenSide, TokenWriter, token_type
 
-FORMAT = 1
+FORMAT = 2
+LANGUAGE = r"[A-Za-z0-9_-]+"
 MANIFEST_NAME = "manifest.json"
 DEFAULT_VOCAB_SIZE = 10_000
 PAIRS_AT_ONCE = 10_000
@@ -46,7 +51,7 @@ class PrepareSettings:
 
     def __post_init__(self) -> None:
         for language in (self.source_lang, self.target_lang):
-            if not re.fullmatch(r"[A-Za-z0-9_-]+", language):
+            if not re.fullmatch(LANGUAGE, language):
                 raise CorpusError(f"a language is letters, digits, - and _ but got {language!r}; write it as in 'de' or 'pt-BR'")
         if self.source_lang == self.target_lang:
             raise CorpusError(f"source and target language are both {self.source_lang!r}; name two different ones")
@@ -99,16 +104,50 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of manifest.json."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(with_checksum({"format": FORMAT, **asdict(self)}), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Manifest":
-        """The manifest whose JSON object this is."""
+        """The manifest whose JSON object this is; a ValueError tells what cannot be."""
         fields = {name: value for name, value in values.items() if name != "format"}
-        fields["splits"] = {split: SplitCounts(**counts) for split, counts in values["splits"].items()}
-        fields["files"] = {name: FileRecord(int(record["size"]), str(record["sha256"])) for name, record in values["files"].items()}
-        fields["vocab_sizes"] = {values[side]: int(values["vocab_sizes"][values[side]]) for side in ("source_lang", "target_lang")}
-        return cls(**fields)
+        try:
+            manifest = TypeAdapter(cls).validate_json(json.dumps(fields), strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise ValueError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}") from error
+        manifest.check()
+        return manifest
+
+    def check(self) -> None:
+        """A ValueError where what the manifest tells cannot be true of any folder that `prepare` wrote."""
+        if not all(re.fullmatch(LANGUAGE, name) for name in self.languages) or self.source_lang == self.target_lang:
+            raise ValueError(f"its languages are {self.source_lang!r} and {self.target_lang!r}")
+        if odd := [name for name in self.files if name != Path(name).name or name in ("", ".", "..") or "\\" in name or "\0" in name]:
+            raise ValueError(f"{odd[0]!r} is not the name of a file in the folder")
+        if set(self.vocab_sizes) != set(self.languages):
+            raise ValueError(f"it has vocabulary sizes of {', '.join(self.vocab_sizes)}")
+        for language in self.languages:
+            self._size_of(tokenizer_name(language, joint=self.joint))
+            for split, counts in self.splits.items():
+                if split != "train":
+                    self._size_of(f"{split}.{language}")
+                sizes = {
+                    "offsets": OFFSET_TYPE.itemsize * (counts.pairs + 1),
+                    "tokens": token_type(self.vocab_sizes[language]).itemsize * counts.tokens.get(language, -1),
+                }
+                for kind, size in sizes.items():
+                    if self._size_of(f"{split}.{language}.{kind}") != size:
+                        raise ValueError(f"{split}.{language}.{kind} must have {size:,} bytes for {counts.pairs:,} pairs")
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target."""
+        return self.source_lang, self.target_lang
+
+    def _size_of(self, name: str) -> int:
+        if name not in self.files:
+            raise ValueError(f"it does not list {name}")
+        return self.files[name].size
 
     @property
     def fingerprint(self) -> str:
@@ -118,7 +157,7 @@ class Manifest:
 
 
 class PreparedData:
-    """A folder that `prepare` wrote; `open` checks its manifest and file sizes, `verify` every byte."""
+    """A folder that `prepare` wrote; `open` checks its manifest and file sizes, and every file is checked when it is first used."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
@@ -127,10 +166,8 @@ class PreparedData:
         self.target_lang = manifest.target_lang
         self.is_joint = manifest.joint
         self.fingerprint = manifest.fingerprint
-        self.source_tokenizer = Tokenizer.load(folder / tokenizer_name(self.source_lang, joint=self.is_joint))
-        self.target_tokenizer = (
-            self.source_tokenizer if self.is_joint else Tokenizer.load(folder / tokenizer_name(self.target_lang, joint=False))
-        )
+        self.source_tokenizer = self._tokenizer(self.source_lang)
+        self.target_tokenizer = self.source_tokenizer if self.is_joint else self._tokenizer(self.target_lang)
 
     @classmethod
     def open(cls, folder: Path) -> "PreparedData":
@@ -147,14 +184,16 @@ class PreparedData:
         return cls(folder, manifest)
 
     def verify(self) -> None:
-        """Reads every file and refuses one whose SHA-256 is not the manifest's."""
-        for name, record in self.manifest.files.items():
-            if file_hash(self.folder / name) != record.sha256:
-                raise CorpusError(f"{self.folder / name} has changed since it was prepared (SHA-256 differs); prepare the data again")
+        """Refuses a file whose SHA-256 is not the manifest's; reads all those that this process has not read yet."""
+        for name in self.manifest.files:
+            self._check_file(name)
 
     def pairs(self, split: str) -> TokenPairs:
         """The token pairs of "train", "valid" or "test", mapped into memory."""
         self._check_split(split, tuple(self.manifest.splits))
+        for language in (self.source_lang, self.target_lang):
+            for kind in ("tokens", "offsets"):
+                self._check_file(f"{split}.{language}.{kind}")
         source, target = (
             TokenSide.open(
                 self.folder / f"{split}.{language}.tokens",
@@ -169,10 +208,31 @@ class PreparedData:
         """Source and target lines of "valid" or "test", as they were before tokenization."""
         self._check_split(split, tuple(name for name in self.manifest.splits if name != "train"))
         source, target = (
-            (self.folder / f"{split}.{language}").read_bytes().decode("utf-8").split("\n")[:-1]
-            for language in (self.source_lang, self.target_lang)
+            self.contents(f"{split}.{language}").decode("utf-8").split("\n")[:-1] for language in (self.source_lang, self.target_lang)
         )
         return source, target
+
+    def _tokenizer(self, language: str) -> Tokenizer:
+        name = tokenizer_name(language, joint=self.is_joint)
+        tokenizer = Tokenizer.from_bytes(self.contents(name), self.folder / name)
+        if tokenizer.size != self.manifest.vocab_sizes[language]:
+            told = f"{tokenizer.size:,} pieces, but {MANIFEST_NAME} says {self.manifest.vocab_sizes[language]:,}"
+            raise CorpusError(f"{self.folder / name} has {told}; prepare the data again")
+        return tokenizer
+
+    def _check_file(self, name: str) -> None:
+        if known_hash(self.folder / name) != self.manifest.files[name].sha256:
+            raise self._changed(name)
+
+    def contents(self, name: str) -> bytes:
+        """The contents of a file, which must be those that the manifest lists."""
+        data = (self.folder / name).read_bytes()
+        if bytes_hash(data) != self.manifest.files[name].sha256:
+            raise self._changed(name)
+        return data
+
+    def _changed(self, name: str) -> CorpusError:
+        return CorpusError(f"{self.folder / name} has changed since it was prepared (SHA-256 differs); prepare the data again")
 
     def _check_split(self, split: str, known: tuple[str, ...]) -> None:
         if split not in known:
@@ -226,16 +286,11 @@ def tokenizer_name(language: str, *, joint: bool) -> str:
     return "tokenizer.model" if joint else f"tokenizer.{language}.model"
 
 
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _known_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
     """The tokenizers of a run or of a prepared folder, saved in the folder; they must be joint or separate as the settings say."""
     origin = Path(str(settings.tokenizer_from))
-    sides = {} if settings.joint else _sides_of_run(origin)
+    is_run = (origin / SEAL_NAME).exists() or (origin / "data.json").exists()
+    sides = _sides_of_run(origin) if is_run and not settings.joint else {}
     tokenizers = {}
     for language in (settings.source_lang, settings.target_lang):
         own = f"tokenizer.{sides[language]}.model" if language in sides else tokenizer_name(language, joint=False)
@@ -243,19 +298,18 @@ def _known_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[
         if not (origin / name).exists():
             kind = "a joint vocabulary" if settings.joint else f"a vocabulary of its own for {language}"
             raise CorpusError(f"{origin} does not have {kind} (no {name}); name a run or prepared folder, and --joint or --separate")
-        tokenizers[language] = Tokenizer.load(origin / name)
+        data = Seal(origin).read(origin / name) if is_run else PreparedData.open(origin).contents(name)
+        tokenizers[language] = Tokenizer.from_bytes(data, origin / name)
         tokenizers[language].save(folder / tokenizer_name(language, joint=settings.joint))
     report(f"using the vocabulary of {origin}")
     return dict.fromkeys(tokenizers, tokenizers[settings.source_lang]) if settings.joint else tokenizers
 
 
 def _sides_of_run(folder: Path) -> dict[str, str]:
-    """Which language is the source and which the target of the run at `folder`; nothing for a prepared folder."""
+    """Which language is the source and which the target of the run at `folder`."""
     note = folder / "data.json"
-    if not note.exists():
-        return {}
     try:
-        values = json.loads(note.read_text(encoding="utf-8"))
+        values = json.loads(Seal(folder).read(note))
         return {values["source_lang"]: "source", values["target_lang"]: "target"}
     except (ValueError, KeyError, TypeError) as error:
         raise CorpusError(f"{note} does not tell the languages of the run; restore it from a copy") from error
@@ -368,15 +422,14 @@ def _check_place(to: Path, *, overwrite: bool) -> None:
 def _read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST_NAME
     try:
-        values = json.loads(path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise CorpusError(f"{folder} holds no {MANIFEST_NAME}; give a folder that prepare wrote") from error
-    except ValueError as error:
-        raise CorpusError(f"{path} is damaged: {error}; prepare the data again") from error
-    found = values.get("format") if isinstance(values, dict) else None
-    if found != FORMAT:
-        raise CorpusError(f"{path} has format {found} but this version reads format {FORMAT}; prepare the data again")
     try:
-        return Manifest.from_json(values)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CorpusError(f"{path} is damaged: {error!r}; prepare the data again") from error
+        values = json.loads(data)
+        found = values.get("format") if isinstance(values, dict) else None
+        if found != FORMAT:
+            raise CorpusError(f"{path} has format {found} but this version reads format {FORMAT}; prepare the data again")
+        return Manifest.from_json(checked_object(data))
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"{path} is damaged: {' '.join(str(error).split())}; prepare the data again") from error

@@ -47,11 +47,18 @@ class Tokenizer:
     def load(cls, path: Path) -> "Tokenizer":
         """The tokenizer that `save` wrote to `path`."""
         try:
-            return cls(Path(path).read_bytes())
+            data = Path(path).read_bytes()
         except FileNotFoundError as error:
             raise CorpusError(f"there is no tokenizer {path}; prepare the data first") from error
         except OSError as error:
             raise CorpusError(f"cannot read the tokenizer {path}: {error.strerror or error}; check the path") from error
+        return cls.from_bytes(data, path)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: Path) -> "Tokenizer":
+        """The tokenizer in `data`, the contents of the file at `path`."""
+        try:
+            return cls(data)
         except CorpusError as error:
             raise CorpusError(f"{path} is not a tokenizer: {error}") from error
 

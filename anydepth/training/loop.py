@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from anydepth.errors import Interrupted, RunError, TrainingError
+from anydepth.errors import Interrupted, TrainingError
 from anydepth.exits.adaptive import AdaptiveTransformer, new_model, start_from
 from anydepth.exits.scores import training_scores
 from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
@@ -36,7 +36,7 @@ class Training:
         self.config = run.config
         torch.manual_seed(self.config.training.seed)
         self.model = new_model(run).train()
-        if not run.state_file.exists() and (run.origin_file.exists() or run.start_file.exists()):
+        if not run.seal.has(run.state_file) and (run.seal.has(run.origin_file) or run.seal.has(run.start_file)):
             start_from(self.model, run.start_file)
         self.model.to(workers.device)
         self.scores = training_scores(run, self.config)
@@ -49,12 +49,8 @@ class Training:
         """Goes back to the last saved state."""
         self.progress = load_state(self.run.state_file, self.model, self.optimizer)
         self.reporter.forget_after(self.progress.update)
-        for update, file in self.run.checkpoints():
-            if self.workers.is_main and update > self.progress.update:
-                file.unlink()
-        if self.progress.best_update and not self.run.best_file(self.progress.best_update).exists():
-            missing = self.run.best_file(self.progress.best_update)
-            raise RunError(f"there is no {missing}, which {self.run.state_file} tells of; restore it from a copy or train again")
+        if self.workers.is_main:
+            self.run.seal.remove(file for update, file in self.run.checkpoints() if update > self.progress.update)
         self.forget_other_bests()
         if budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds) >= 1:
             more = "to train on, raise training.updates or --minutes, which count from the beginning of the run"
@@ -155,8 +151,7 @@ class Training:
             return
         save_tensors(self.run.checkpoint_file(self.progress.update), model_tensors(self.model))
         self.leave_state()
-        for _, file in self.run.checkpoints()[: -self.config.training.average]:
-            file.unlink()
+        self.run.seal.remove(file for _, file in self.run.checkpoints()[: -self.config.training.average])
 
     def leave_state(self) -> None:
         """Leaves a state to go on from, and no checkpoint: an interrupted run must average what one without a pause does."""
@@ -164,12 +159,13 @@ class Training:
         if self.workers.is_main and self.progress.update > 0:
             save_state(self.run.state_file, self.model, self.optimizer, self.progress)
             self.forget_other_bests()
+            self.run.seal.add_metrics(self.run.metrics_file.read_bytes())
 
     def forget_other_bests(self) -> None:
         """Removes the best weights that the state on disk does not tell of: no longer needed, or of updates that are done again."""
-        for file in self.run.best_files():
-            if self.workers.is_main and file != self.run.best_file(self.progress.best_update):
-                file.unlink()
+        if self.workers.is_main:
+            kept = self.run.best_file(self.progress.best_update)
+            self.run.seal.remove(file for file in self.run.best_files() if file != kept)
 
     def check_weights(self) -> None:
         """Stops every worker before weights that are not numbers are saved or measured."""

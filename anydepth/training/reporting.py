@@ -1,17 +1,17 @@
 """What training tells: a progress bar on a terminal, plain lines in a log, metrics as JSON lines."""
 
-import json
-import math
 import sys
 import time
 from collections.abc import Mapping
+from itertools import takewhile
 from types import TracebackType
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from anydepth.atomic import write_text
+from anydepth.atomic import write_bytes
+from anydepth.model.metrics import metric_line, read_metrics
 from anydepth.model.run import Run
 from anydepth.training.update import UpdateSums
 
@@ -60,26 +60,18 @@ class Reporter:
     def measured(self, event: str, values: Mapping[str, Any]) -> None:
         """One line for machines."""
         if self.files is not None:
-            print(json.dumps({"event": event, **values}), file=self.files[1], flush=True)
+            print(metric_line({"event": event, **values}), file=self.files[1], end="", flush=True)
 
     def forget_after(self, update: int) -> None:
-        """Drops the metrics of updates that are about to be done again, and a line that a kill cut short."""
+        """Drops the metrics of updates that are about to be done again, and a line that a kill cut short; a damaged one is refused."""
         if self.files is None:
             return
         log, metrics = self.files
         metrics.close()  # the file is about to be replaced, and what is written to the old one would be lost
-        lines = self.run.metrics_file.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if _update_of(line) <= update]
-        write_text(self.run.metrics_file, "".join(kept))
+        kept = b"".join(line for line, _ in takewhile(lambda each: each[1]["update"] <= update, read_metrics(self.run)))
+        self.run.seal.add_metrics(kept)
+        write_bytes(self.run.metrics_file, kept)
         self.files = (log, self.run.metrics_file.open("a", encoding="utf-8"))
-
-
-def _update_of(line: str) -> float:
-    """The update that a line of metrics tells of; infinity for a damaged one."""
-    try:
-        return float(json.loads(line)["update"]) if line.endswith("\n") else math.inf
-    except (ValueError, KeyError, TypeError):
-        return math.inf
 
 
 class Recent:

@@ -11,6 +11,7 @@ from anydepth.errors import AnydepthError, ConfigError, RunError
 from anydepth.exits.scores import scores_to_learn_from, training_scores
 from anydepth.locks import one_writer
 from anydepth.model.checkpoint import load_weights
+from anydepth.model.metrics import read_metrics
 from anydepth.model.run import Run, create_run, note_data, training_data, usable_data
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers, workers
@@ -46,7 +47,7 @@ def continued_run(
     first = Run(Path(origin))
     config = continued_config(first, config_file, changes)
     data = usable_data(first, data_folder, use="--from")
-    if not first.weights_file.exists():
+    if not first.seal.has(first.weights_file):
         raise RunError(f"{origin} has no model.safetensors to start from; let its training end first")
     if (update := first.interrupted_at()) is not None:
         raise RunError(f"the training of {origin} was interrupted at update {update:,}; let it end first with --resume")
@@ -84,11 +85,27 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
     changed = with_changes(config, changes)
     data = training_data(run, data_folder)
     training_scores(run, config)  # what the oracle needs must be there
+    data.verify()
+    check_left_behind(run, changed)
     if data_folder is not None:
         note_data(run, data)
     if changed != config:
-        save_config(changed, run.config_file)
+        with run.seal.replacing(run.config_file) as temporary:
+            save_config(changed, temporary)
     return run
+
+
+def check_left_behind(run: Run, config: Config) -> None:
+    """Refuses a run some of whose metrics, or of the weights that its final ones are to be made of, is damaged: now, not after hours."""
+    read_metrics(run)
+    if not run.seal.has(run.state_file):
+        return
+    if config.training.final == "average":
+        for _, file in run.checkpoints():
+            run.seal.check(file)
+    elif config.training.final == "best":
+        for file in run.best_files():
+            run.seal.check(file)
 
 
 def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer) -> None:
@@ -107,7 +124,7 @@ def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer
         data = training_data(run)
         with Reporter(run, is_main=group.is_main) as reporter:
             training = Training(run, data, group, reporter, make_scorer(data, run.config))
-            if run.state_file.exists():
+            if run.seal.has(run.state_file):
                 training.resume()
             else:
                 reporter.forget_after(0)

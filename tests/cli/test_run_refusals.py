@@ -53,35 +53,40 @@ def unknown_setting(run: Path) -> None:
         file.write("beams = 3\n")
 
 
-DAMAGES: list[tuple[Callable[[Path], None], list[str]]] = [
-    (cut_weights, ["model.safetensors is damaged or cut short"]),
-    (empty_weights, ["model.safetensors is damaged or cut short"]),
-    (change_one_bit_of_the_weights, ["model.safetensors", "checksum differs"]),
-    (no_weights, ["model.safetensors", "--resume"]),
-    (weights_of_another_shape, ["model.safetensors does not fit its configuration"]),
-    (training_state_as_weights, ["model.safetensors does not fit its configuration"]),
-    (cut_tokenizer, ["tokenizer.model"]),
-    (empty_tokenizer, ["tokenizer.model is not a tokenizer"]),
-    (no_tokenizer, ["tokenizer"]),
-    (unknown_setting, ["config.toml", "beams", "did you mean"]),
+DAMAGES: list[tuple[Callable[[Path], None], str, list[str]]] = [
+    (cut_weights, "model.safetensors", ["model.safetensors is damaged or cut short"]),
+    (empty_weights, "model.safetensors", ["model.safetensors is damaged or cut short"]),
+    (change_one_bit_of_the_weights, "model.safetensors", ["model.safetensors", "checksum differs"]),
+    (no_weights, "model.safetensors", ["model.safetensors", "--resume"]),
+    (weights_of_another_shape, "config.toml", ["model.safetensors does not fit its configuration"]),
+    (training_state_as_weights, "model.safetensors", ["model.safetensors does not fit its configuration"]),
+    (cut_tokenizer, "tokenizer.model", ["tokenizer.model"]),
+    (empty_tokenizer, "tokenizer.model", ["tokenizer.model is not a tokenizer"]),
+    (no_tokenizer, "tokenizer.model", ["tokenizer"]),
+    (unknown_setting, "config.toml", ["config.toml", "beams", "did you mean"]),
 ]
 
 
-@pytest.mark.parametrize(("damage", "words"), DAMAGES)
-def test_a_damaged_file_is_named_and_never_used(own_run: Path, damage: Callable[[Path], None], words: list[str]) -> None:
+@pytest.mark.parametrize(("damage", "file", "words"), DAMAGES)
+def test_a_damaged_file_is_named_and_never_used_whoever_vouches_for_it(
+    own_run: Path, damage: Callable[[Path], None], file: str, words: list[str]
+) -> None:
     damage(own_run)
     before = contents(own_run)
     outcome = anydepth("translate", own_run, stdin=b"hund\n")
-    assert_refused(outcome, str(own_run), *words)
+    problem = "is not as the run wrote it" if (own_run / file).exists() else "is missing, but the run has written it"
+    assert_refused(outcome, f"{own_run / file} {problem}", f"`anydepth seal {own_run}`")
     assert outcome.err.count("\n") == 1
     assert contents(own_run) == before
+    vouched = anydepth("seal", own_run)
+    assert_refused(anydepth("translate", own_run, stdin=b"hund\n") if vouched.code == 0 else vouched, str(own_run), *words)
 
 
 def test_other_verbs_refuse_what_translation_refuses(own_run: Path, text: Path, tmp_path: Path) -> None:
     cut_weights(own_run)
-    assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "model.safetensors is damaged")
-    assert_refused(anydepth("tune", own_run, "--valid", text / "test"), "model.safetensors is damaged")
-    assert_refused(anydepth("plot", "tokens", own_run, "hund", "--to", tmp_path / "x.svg"), "model.safetensors is damaged")
+    assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "model.safetensors is not as the run wrote it")
+    assert_refused(anydepth("tune", own_run, "--valid", text / "test"), "model.safetensors is not as the run wrote it")
+    assert_refused(anydepth("plot", "tokens", own_run, "hund", "--to", tmp_path / "x.svg"), "model.safetensors is not as the run wrote it")
 
 
 def test_a_data_note_that_is_damaged_is_named_by_the_verbs_that_need_it(own_run: Path, text: Path, tmp_path: Path) -> None:

@@ -259,6 +259,7 @@ def test_a_second_stage_whose_origin_was_trained_again_starts_again(whole: Path,
     data = PreparedData.open(own_data)
     assert studies.is_of(run, data, origin)
     shutil.copy(run.weights_file, origin.weights_file)
+    origin.seal.make()
     assert not studies.is_of(run, data, origin)
     before = run.start_file.read_bytes()
     tensors = load_tensors(whole / "runs" / "aligned" / "model.safetensors")[0]

@@ -73,7 +73,7 @@ def test_training_on_a_full_disk_keeps_the_old_files_and_goes_on_later(own_run: 
     assert_refused(finish(start(*command, before=small_files_only)), "cannot write ", "free some space", code=1)
     after = contents(own_run)
     assert after.keys() == before.keys()
-    assert {name for name in after if after[name] != before[name]} <= {"config.toml", "train.log", "metrics.jsonl"}
+    assert {name for name in after if after[name] != before[name]} <= {"config.toml", "seal.json", "train.log", "metrics.jsonl"}
     done("translate", own_run, stdin=b"hund\n")
     assert "trained 80 updates" in done(*command).err
 

@@ -132,7 +132,7 @@ def test_a_run_does_not_go_on_with_other_data(text: Path, settings: Path, tmp_pa
 def test_a_training_state_that_is_damaged_is_named(own_run: Path) -> None:
     whole = (own_run / "state.safetensors").read_bytes()
     (own_run / "state.safetensors").write_bytes(whole[: len(whole) // 2])
-    assert_refused(resume(own_run, "--set", "training.updates=64"), "state.safetensors is damaged or cut short")
+    assert_refused(resume(own_run, "--set", "training.updates=64"), "state.safetensors is not as the run wrote it")
 
 
 def continued(origin: Path, to: Path, *options: object) -> Outcome:
@@ -192,6 +192,8 @@ def test_an_origin_in_another_vocabulary_unfinished_or_the_same_run_is_refused(
     assert_refused(continued(run, new, "--data", own_text / "data"), f"{own_text / 'data'} has another vocabulary than {run}")
     assert_refused(continued(own_run, own_run), "are the same run; choose another --to")
     (own_run / "model.safetensors").unlink()
+    assert_refused(continued(own_run, new), f"{own_run / 'model.safetensors'} is missing, but the run has written it")
+    done("seal", own_run)
     assert_refused(continued(own_run, new), f"{own_run} has no model.safetensors to start from", "let its training end first")
     assert_refused(continued(tmp_path / "no", new), f"{tmp_path / 'no'} is not a run directory")
     assert not new.exists()

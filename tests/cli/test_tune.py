@@ -81,6 +81,7 @@ def test_text_without_sentences_is_refused_and_nothing_is_written(own_exits_run:
 def test_a_run_whose_training_text_is_gone_is_tuned_with_a_warning(own_exits_run: Path, held_out: Path, tmp_path: Path) -> None:
     note = json.loads((own_exits_run / "data.json").read_text(encoding="utf-8"))
     (own_exits_run / "data.json").write_text(json.dumps(note | {"folder": str(tmp_path / "gone")}), encoding="utf-8")
+    done("seal", own_exits_run)
     warning, *_ = done("tune", own_exits_run, "--valid", held_out, *SMALL).err.splitlines()
     assert warning.startswith(f"warning: the training text is no longer at {tmp_path / 'gone'}, so whether {held_out} is part of it")
 

@@ -93,6 +93,7 @@ def test_a_run_that_was_not_tuned_says_how_to_tune_it(exits_run: Path, text: Pat
 def test_points_of_other_weights_are_not_used(own_tuned_run: Path) -> None:
     earlier = min((own_tuned_run / "checkpoints").iterdir())
     shutil.copy(earlier, own_tuned_run / "model.safetensors")
+    done("seal", own_tuned_run)
     done("translate", own_tuned_run, stdin=LINES)
     outcome = anydepth("translate", own_tuned_run, "--average-exit", 3, stdin=LINES)
     assert_refused(outcome, "were tuned for other weights than it has now", f"tune again with `anydepth tune {own_tuned_run}")
@@ -101,5 +102,5 @@ def test_points_of_other_weights_are_not_used(own_tuned_run: Path) -> None:
 def test_damaged_points_are_named(own_tuned_run: Path) -> None:
     points = own_tuned_run / "operating_points.json"
     points.write_bytes(points.read_bytes()[:-20])
-    assert_refused(anydepth("translate", own_tuned_run, "--flops", 1, stdin=LINES), str(points), "remove it and tune again")
+    assert_refused(anydepth("translate", own_tuned_run, "--flops", 1, stdin=LINES), f"{points} is not as the run wrote it")
     done("translate", own_tuned_run, stdin=LINES)

@@ -299,6 +299,7 @@ def test_ctranslate2_takes_the_model_of_a_rival_with_the_same_vocabulary(run: Ru
     assert own.results[0].tokens != against.results[0].tokens or own.results[0].bleu != against.results[0].bleu
     assert f"CTranslate2 has the model of {other}" in bench_table(against)
     (other / "tokenizer.source.model").write_bytes((other / "tokenizer.target.model").read_bytes())
+    Run(other).seal.make()
     with pytest.raises(UsageError, match=r"has another vocabulary; prepare its data with --tokenizer-from"):
         bench_run(run.folder, small_text, [], replace(fast, rival=other), say=quiet)
     with pytest.raises(UsageError, match=r"--rival names the model that CTranslate2 takes; write --against ctranslate2, too"):

@@ -13,6 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from tiny import BLOCKS, exit_code_of, in_own_process, prepare_tiny, short_training, signal_at_write, train
 
+from anydepth.checksums import checked_object, with_checksum
 from anydepth.errors import Interrupted, RunError, UsageError
 from anydepth.evaluation import exit_scores, progress
 from anydepth.evaluation.exit_scores import ScoreSettings, SentenceScorer, missing_pairs, score_exits
@@ -56,7 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def own(whole: Run, tmp_path: Path) -> Run:
     """A copy of that run without scores."""
     run = Run(Path(shutil.copytree(whole.folder, tmp_path / "own")))
-    run.scores_file.unlink()
+    run.seal.remove([run.scores_file])
     return run
 
 
@@ -247,9 +248,9 @@ def test_scores_of_other_weights_are_replaced_with_a_sentence(own: Run) -> None:
 def test_other_text_in_the_runs_vocabulary_is_scored_and_replaces_the_scores_of_the_first(own: Run, tmp_path: Path) -> None:
     old, _ = scored(own)
     other = Path(shutil.copytree(training_data(own).folder, tmp_path / "other"))
-    manifest = json.loads((other / "manifest.json").read_text(encoding="utf-8"))
+    manifest = checked_object((other / "manifest.json").read_bytes())
     manifest["splits"]["train"]["dropped"] = {"empty": 1}  # the same tokens with another history
-    (other / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (other / "manifest.json").write_text(json.dumps(with_checksum(manifest)), encoding="utf-8")
     new, said = scored(own, data=other)
     assert said[0] == f"{own.scores_file} has scores of other text; they are replaced"
     assert new.recipe.data != old.recipe.data

@@ -251,7 +251,7 @@ def test_blank_lines_change_no_point(trained: Run, held: str, tmp_path: Path) ->
 
 def test_a_damaged_file_of_points_is_told_before_anything_is_decoded(run: Run, held: str, counted: list[str]) -> None:
     run.points_file.write_text("{", encoding="utf-8")
-    with pytest.raises(RunError, match=r"operating_points.json cannot be read as operating points"):
+    with pytest.raises(RunError, match=r"operating_points.json was not written by this run"):
         tune_run(run.folder, held, None, BRIEF, say=quiet)
     assert counted == []
 

@@ -77,7 +77,7 @@ def store(scores: ExitScores, path: Path) -> None:
 
 def test_only_scores_of_the_runs_weights_and_of_the_text_at_hand_are_learned_from(run: Run) -> None:
     data, command = run.data_note()["fingerprint"], re.escape(f"`anydepth score-exits {run.folder}`")
-    run.scores_file.unlink(missing_ok=True)
+    run.seal.remove([run.scores_file])
     with pytest.raises(RunError, match=rf'^exits.oracle = "bleu" learns from the scores .* which has none; make them with {command}$'):
         scores_to_learn_from(run, data)
     store(scores_of(run, weights="others"), run.scores_file)
@@ -96,7 +96,7 @@ def test_a_run_without_a_bleu_oracle_needs_no_scores(run: Run) -> None:
 
 def test_a_run_whose_oracle_lost_its_scores_or_has_those_of_another_is_refused(run: Run) -> None:
     again = "make the run again with --from and --overwrite$"
-    run.oracle_scores_file.unlink(missing_ok=True)
+    run.seal.remove([run.oracle_scores_file])
     with pytest.raises(RunError, match=rf"there is no .*oracle_scores.safetensors, which the oracle of this run needs; {again}"):
         training_scores(run, SEQ_BLEU)
     store(scores_of(run, data="others"), run.oracle_scores_file)

@@ -15,6 +15,7 @@ from tiny import DIM, SOURCE_VOCAB, TARGET_VOCAB, prepare_tiny, random_exits, ti
 from torch import Tensor
 from walks import POLICIES, model_for, spread_exits
 
+from anydepth.checksums import with_checksum
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model, new_model
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
@@ -297,7 +298,7 @@ def test_exporting_says_where_and_how_much_and_replaces_what_was_there(run: Run)
     assert not (folder / "stray.txt").exists()
     assert said[0].startswith(f"{folder}: 18 ONNX graphs, int8, ")
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["format"], manifest["opset"], manifest["precision"]) == (1, 17, "int8")
+    assert (manifest["format"], manifest["opset"], manifest["precision"]) == (2, 17, "int8")
     assert {file.name for file in folder.iterdir()} == {*manifest["files"], "manifest.json"}
     description = (folder / "README.txt").read_text(encoding="utf-8")
     for name in manifest["files"]:
@@ -333,7 +334,14 @@ def test_a_damaged_or_missing_file_of_an_export_is_refused_by_name(run: Run) -> 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("{", "cannot be read"), ("[]", "cannot be read"), ("{}", "is not a manifest of this version"), ('{"format": 7}', "format 7, not 1")],
+    [
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        ("{}", "cannot be read \\(it has no checksum\\)"),
+        (json.dumps(with_checksum({})), "is not a manifest of this version"),
+        (json.dumps(with_checksum({"format": 7})), "format 7, not 2"),
+    ],
+    ids=["cut", "a list", "no checksum", "nothing", "another format"],
 )
 def test_a_damaged_manifest_is_refused_by_name(run: Run, content: str, problem: str) -> None:
     (export_folder(run, int8=False) / "manifest.json").write_text(content, encoding="utf-8")

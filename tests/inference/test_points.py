@@ -30,14 +30,25 @@ SHORTLIST = replace(GEOMETRIC, policy="shortlist:8", points=(OperatingPoint("sho
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A run directory of which nothing but the weights is looked at."""
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    return Run(tmp_path)
+    return with_weights(Run(tmp_path), b"weights")
+
+
+def with_weights(run: Run, weights: bytes) -> Run:
+    """The run with these bytes for weights."""
+    run.weights_file.write_bytes(weights)
+    run.seal.make()
+    return run
 
 
 def test_what_is_saved_is_loaded(run: Run) -> None:
     save_points(run, GEOMETRIC)
     assert load_points(run) == [GEOMETRIC]
-    assert sorted(path.name for path in run.folder.iterdir()) == ["model.safetensors", "operating_points.json"]
+    assert sorted(path.name for path in run.folder.iterdir()) == [
+        ".seal.json.lock",
+        "model.safetensors",
+        "operating_points.json",
+        "seal.json",
+    ]
 
 
 def test_a_set_takes_the_place_of_that_of_its_policy_and_of_no_other(run: Run) -> None:
@@ -52,16 +63,16 @@ def test_a_set_takes_the_place_of_that_of_its_policy_and_of_no_other(run: Run) -
 
 def test_points_of_other_weights_are_refused_and_told_to_be_tuned_again(run: Run) -> None:
     save_points(run, GEOMETRIC)
-    run.weights_file.write_bytes(b"other weights")
+    with_weights(run, b"other weights")
     with pytest.raises(RunError, match=r"were tuned for other weights than it has now; tune again with `anydepth tune .* --valid PREFIX`"):
         load_points(run)
-    run.weights_file.write_bytes(b"weights")
+    with_weights(run, b"weights")
     assert load_points(run) == [GEOMETRIC], "the file was left alone"
 
 
 def test_points_of_other_weights_do_not_outlive_the_next_tuning(run: Run) -> None:
     save_points(run, GEOMETRIC)
-    run.weights_file.write_bytes(b"other weights")
+    with_weights(run, b"other weights")
     assert kept_points(run) == []
     save_points(run, CONFIDENCE)
     assert load_points(run) == [CONFIDENCE]
@@ -83,8 +94,12 @@ def test_a_run_that_was_never_tuned_says_how_to_tune_it(run: Run) -> None:
 )
 def test_a_damaged_file_is_named_and_never_overwritten(run: Run, damaged: bytes) -> None:
     run.points_file.write_bytes(damaged)
+    run.seal.make()
     for use in (load_points, kept_points, lambda run: save_points(run, GEOMETRIC)):
-        with pytest.raises(RunError, match=r"operating_points.json cannot be read as operating points .*; remove it and tune again"):
+        with pytest.raises(
+            RunError,
+            match=r"operating_points.json cannot be read as operating points .*; remove it, call `anydepth seal .*` and tune again",
+        ):
             use(run)
     assert run.points_file.read_bytes() == damaged
 
@@ -94,8 +109,12 @@ def test_a_file_that_is_cut_anywhere_is_never_half_of_it(run: Run) -> None:
     whole = run.points_file.read_bytes().rstrip()
     for length in range(0, len(whole), 37):
         run.points_file.write_bytes(whole[:length])
-        with pytest.raises(RunError, match=r"operating_points.json cannot be read"):
+        with pytest.raises(RunError, match=r"operating_points.json is not as the run wrote it"):
             load_points(run)
+
+
+# The points are flushed, the seal is flushed and renamed to list them too, the points are renamed, the seal once more.
+RENAMED = 4
 
 
 def save_and_be_killed(folder: Path, write: int) -> None:
@@ -107,10 +126,10 @@ def save_and_be_killed(folder: Path, write: int) -> None:
 def test_a_kill_leaves_the_old_points_or_the_new_ones(run: Run) -> None:
     save_points(run, GEOMETRIC)
     codes = []
-    for write in (1, 2, 3):
+    for write in range(1, 8):
         codes.append(exit_code_of(in_own_process(save_and_be_killed, run.folder, write)))
-        assert load_points(run) == ([GEOMETRIC] if codes[-1] else [GEOMETRIC, CONFIDENCE])
-    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+        assert load_points(run) == ([GEOMETRIC] if write <= RENAMED else [GEOMETRIC, CONFIDENCE])
+    assert codes == [*[-signal.SIGKILL] * 6, 0]
 
 
 # Numbers on a grid that binary fractions hold exactly, so that a limit is often met to the digit.

@@ -214,6 +214,7 @@ def tuned(translator: Translator, tmp_path: Path) -> Translator:
     """The translator of a run with points of two policies."""
     run = Run(tmp_path)
     run.weights_file.write_bytes(b"weights")
+    run.seal.make()
     save_points(run, points(("confidence:0.5", 27.0, 1.5, 0.5), ("confidence:0.25,0.5,0.75", 28.0, 2.5, 0.75), policy="confidence"))
     save_points(run, points(("similarity:0.875", 27.5, 2.0, 0.625), policy="similarity"))
     return Translator(translator.model, translator.source_tokenizer, translator.target_tokenizer, translator.config, run=run)
@@ -236,7 +237,7 @@ def test_a_wish_is_refused_without_a_run_and_by_a_run_that_was_not_tuned(transla
     with pytest.raises(UsageError, match=r"--average-exit 2 needs the operating points of a run; make the translator with Translator.load"):
         translator.operating_point(Wish(average_exit=2.0))
     assert tuned.run is not None
-    tuned.run.points_file.unlink()
+    tuned.run.seal.remove([tuned.run.points_file])
     with pytest.raises(RunError, match=r"has no operating points; find some with `anydepth tune"):
         tuned.tuned_policy(average_exit=2.0)
 
@@ -244,5 +245,6 @@ def test_a_wish_is_refused_without_a_run_and_by_a_run_that_was_not_tuned(transla
 def test_points_of_weights_that_have_changed_since_are_not_used(tuned: Translator) -> None:
     assert tuned.run is not None
     tuned.run.weights_file.write_bytes(b"other weights")
+    tuned.run.seal.make()
     with pytest.raises(RunError, match=r"were tuned for other weights than it has now; tune again"):
         tuned.tuned_policy(average_exit=2.0)

@@ -48,6 +48,7 @@ def test_overwriting_leaves_nothing_of_the_old_run(data: PreparedData, tmp_path:
     run = create_run(tmp_path / "run", short_training("training.seed=5"), data)
     save_tensors(run.checkpoint_file(3), {})
     run.weights_file.write_bytes(b"old")
+    assert run.checkpoints() == [(3, run.checkpoint_file(3))]
     create_run(run.folder, short_training("training.seed=6"), data, overwrite=True)
     assert run.config.training.seed == 6
     assert run.checkpoints() == []
@@ -91,7 +92,8 @@ def test_an_unreadable_note_about_the_data_is_named(data: PreparedData, tmp_path
         run.data_file.unlink()
     else:
         run.data_file.write_text(contents, encoding="latin-1")
-    with pytest.raises(RunError, match=rf"{re.escape(str(run.data_file))} cannot be read"):
+    run.seal.make()
+    with pytest.raises(RunError, match=rf"{re.escape(str(run.data_file))}( cannot be read|; restore it)"):
         run.data_note()
 
 
@@ -99,6 +101,7 @@ def test_an_unreadable_note_about_the_data_is_named(data: PreparedData, tmp_path
 def test_a_note_about_the_data_that_tells_too_little_is_named(data: PreparedData, tmp_path: Path, contents: str) -> None:
     run = create_run(tmp_path / "run", short_training(), data)
     run.data_file.write_text(contents)
+    run.seal.make()
     with pytest.raises(RunError, match=rf"{re.escape(str(run.data_file))} does not tell what the run was trained on"):
         run.data_note()
 
@@ -106,6 +109,7 @@ def test_a_note_about_the_data_that_tells_too_little_is_named(data: PreparedData
 def test_checkpoints_are_listed_by_update(tmp_path: Path) -> None:
     run = Run(tmp_path)
     (tmp_path / "checkpoints").mkdir()
+    run.seal.make()
     for update in (12, 3, 1_000_000):
         save_tensors(run.checkpoint_file(update), {})
     assert [update for update, _ in run.checkpoints()] == [3, 12, 1_000_000]

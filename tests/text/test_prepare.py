@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from anydepth.errors import AnydepthError, CorpusError
+from anydepth.errors import AnydepthError, CorpusError, RunError
+from anydepth.seal import Seal
 from anydepth.text import prepare as prepare_module
 from anydepth.text.prepare import PreparedData, PrepareSettings, prepare
 
@@ -239,10 +240,11 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     "text, message",
     [
         ("{", r"manifest\.json is damaged: .*; prepare the data again"),
-        ('{"format": 1}', r"manifest\.json is damaged: KeyError\('splits'\); prepare the data again"),
-        ('{"format": 1, "splits": [], "files": {}}', r"manifest\.json is damaged: .*; prepare the data again"),
-        ('{"format": 99}', r"manifest\.json has format 99 but this version reads format 1; prepare the data again"),
-        ("[]", r"manifest\.json has format None but this version reads format 1; prepare the data again"),
+        ("[" * 100_000, r"manifest\.json is damaged: .*; prepare the data again"),
+        ('{"format": 2}', r"manifest\.json is damaged: it has no checksum; prepare the data again"),
+        ('{"format": 2, "checksum": "0"}', r"manifest\.json is damaged: its checksum differs; prepare the data again"),
+        ('{"format": 99}', r"manifest\.json has format 99 but this version reads format 2; prepare the data again"),
+        ("[]", r"manifest\.json has format None but this version reads format 2; prepare the data again"),
     ],
 )
 def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -270,7 +272,7 @@ def test_missing_cut_and_changed_files_are_named(settings: PrepareSettings, tmp_
 def test_the_manifest_is_json_with_the_settings(settings: PrepareSettings, tmp_path: Path) -> None:
     prepare(settings, tmp_path / "out")
     values = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
-    assert values["format"] == 1
+    assert values["format"] == 2
     assert PrepareSettings(**values["settings"]) == settings
 
 
@@ -309,10 +311,14 @@ def test_the_vocabularies_of_a_run_go_with_their_languages_whichever_is_the_sour
     known.target_tokenizer.save(run / "tokenizer.source.model")
     known.source_tokenizer.save(run / "tokenizer.target.model")
     (run / "data.json").write_text('{"source_lang": "en", "target_lang": "de"}', encoding="utf-8")
+    Seal(run).make()
     prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(run)), tmp_path / "second")
     data = PreparedData.open(tmp_path / "second")
     assert data.source_tokenizer.fingerprint == known.source_tokenizer.fingerprint != known.target_tokenizer.fingerprint
     assert data.target_tokenizer.fingerprint == known.target_tokenizer.fingerprint
     (run / "data.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(RunError, match=r"data.json is not as the run wrote it \(its checksum differs\)"):
+        prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(run)), tmp_path / "third")
+    Seal(run).make()
     with pytest.raises(CorpusError, match=r"data.json does not tell the languages of the run"):
         prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(run)), tmp_path / "third")

@@ -177,7 +177,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
 def test_a_run_killed_on_the_way_ends_with_the_same_bits(data: PreparedData, tmp_path: Path) -> None:
     whole, parted = Run(tmp_path / "whole"), Run(tmp_path / "parted")
     assert exit_code_of(in_own_process(train_in_own_process, whole.folder, data.folder, CONFIG)) == 0
-    disturb = partial(signal_at_write, signal.SIGKILL, 11)
+    disturb = partial(signal_at_write, signal.SIGKILL, 31)
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data.folder, CONFIG, disturb)) == -signal.SIGKILL
     assert parted.state_file.exists()
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data.folder, CONFIG)) == 0

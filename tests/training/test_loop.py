@@ -218,7 +218,7 @@ def test_a_best_that_is_gone_is_refused_by_name_when_training_goes_on(data: Prep
     run = create_run(tmp_path / "run", short_training("training.updates=6"), data)
     (best,) = (train(run, data), run.best_files())[1]
     best.unlink()
-    with pytest.raises(RunError, match=rf"^there is no {re.escape(str(best))}, which .*state\.safetensors tells of; restore it"):
+    with pytest.raises(RunError, match=rf"^{re.escape(str(best))} is missing, but the run has written it; restore it"):
         train(run, data, resume=True)
 
 
@@ -315,8 +315,8 @@ def damaged(run: Run, damage: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ("flipped", "does not have the contents that were saved"),
-        ("cut", "is damaged or cut short"),
+        ("flipped", r"is not as the run wrote it \(its checksum differs\)"),
+        ("cut", r"is not as the run wrote it \(its checksum differs\)"),
         ("no progress", "is no training state"),
         ("odd progress", "is no training state"),
         ("no moments", "is no training state"),

@@ -1,7 +1,6 @@
 """The log and the metrics, and stopping politely."""
 
 import io
-import json
 import os
 import signal
 from pathlib import Path
@@ -9,7 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from anydepth.errors import Interrupted
+from anydepth.errors import Interrupted, RunError
+from anydepth.model.metrics import metric_line, read_metrics
 from anydepth.model.run import Run
 from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
 from anydepth.training.signals import StopRequest
@@ -23,13 +23,14 @@ def test_times_and_figures_read_as_people_write_them() -> None:
 
 def test_going_back_drops_later_metrics_and_a_line_cut_short_and_goes_on_writing(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    kept = [json.dumps({"event": "train", "update": update}) for update in (1, 2)]
-    run.metrics_file.write_text("\n".join([*kept, json.dumps({"event": "valid", "update": 3}), '{"event": "tr']), encoding="utf-8")
+    run.seal.make()
+    kept = [metric_line({"event": "train", "update": update}) for update in (1, 2)]
+    run.metrics_file.write_text("".join([*kept, metric_line({"event": "valid", "update": 3}), '{"event": "tr']), encoding="utf-8")
     with Reporter(run, is_main=True) as reporter:
         reporter.forget_after(2)
         reporter.measured("train", {"update": 3, "loss": 0.5})
-    lines = run.metrics_file.read_text(encoding="utf-8").splitlines()
-    assert lines == [*kept, json.dumps({"event": "train", "update": 3, "loss": 0.5})]
+    lines = run.metrics_file.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert lines == [*kept, metric_line({"event": "train", "update": 3, "loss": 0.5})]
 
 
 def test_only_the_main_worker_speaks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -67,13 +68,44 @@ def test_a_second_ctrl_c_stops_at_once() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_damaged_lines_of_metrics_are_dropped(tmp_path: Path) -> None:
+GOOD = metric_line({"event": "train", "update": 1})
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{}", "it has no checksum"),
+        ("[]", "it is not a JSON object"),
+        ("\0", "Expecting value"),
+        (GOOD.strip().replace('"update": 1', '"update": 2'), "its checksum differs"),
+        (metric_line({"event": "train"}).strip(), "it tells no update"),
+        ("[" * 100_000, "it is nested too deeply"),
+    ],
+    ids=["no checksum", "a list", "a zero", "a changed figure", "no update", "nested"],
+)
+def test_a_damaged_line_of_metrics_is_refused_with_its_number(tmp_path: Path, line: str, problem: str) -> None:
     run = Run(tmp_path)
-    good = json.dumps({"event": "train", "update": 1})
-    run.metrics_file.write_text("\n".join([good, "{}", "[]", "\0\0", "no json", ""]), encoding="utf-8")
-    with Reporter(run, is_main=True) as reporter:
+    run.seal.make()
+    run.metrics_file.write_text(GOOD + line + "\n" + GOOD, encoding="utf-8")
+    with (
+        Reporter(run, is_main=True) as reporter,
+        pytest.raises(RunError, match=rf"metrics\.jsonl, line 2 is damaged \({problem}.*\); restore"),
+    ):
         reporter.forget_after(5)
-    assert run.metrics_file.read_text(encoding="utf-8") == good + "\n"
+
+
+def test_metrics_that_lost_whole_lines_since_the_last_save_are_refused(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.seal.make()
+    run.metrics_file.write_text(GOOD * 3, encoding="utf-8")
+    run.seal.add_metrics((GOOD * 2).encode())
+    assert len(read_metrics(run)) == 3
+    run.metrics_file.write_text(GOOD, encoding="utf-8")
+    with pytest.raises(RunError, match=r"metrics\.jsonl is not as the run wrote it"):
+        read_metrics(run)
+    run.metrics_file.unlink()
+    with pytest.raises(RunError, match=r"metrics\.jsonl is missing, but the run has written it"):
+        read_metrics(run)
 
 
 def test_recent_figures_are_means_over_tokens_and_rows_since_the_last_restart() -> None:

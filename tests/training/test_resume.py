@@ -35,7 +35,7 @@ def undisturbed(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def metrics(run: Run) -> list[dict[str, Any]]:
     """What was measured, without what the clock says."""
     lines = [json.loads(line) for line in run.metrics_file.read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in line.items() if key not in {"seconds", "tokens_per_second"}} for line in lines]
+    return [{key: value for key, value in line.items() if key not in {"seconds", "tokens_per_second", "checksum"}} for line in lines]
 
 
 def assert_same_results(run: Run, expected: Run) -> None:
@@ -64,11 +64,11 @@ def test_an_undisturbed_run_measures_every_update_once(undisturbed: Run) -> None
     assert [line["update"] for line in lines if line["event"] == "valid"] == [4, 8, 12]
 
 
-@pytest.mark.parametrize("first", [5, *(pytest.param(first, marks=pytest.mark.soak) for first in (1, 9))])
+@pytest.mark.parametrize("first", [5, *(pytest.param(first, marks=pytest.mark.soak) for first in (1, 8))])
 def test_a_run_killed_at_its_writes_ends_with_the_same_bits(data_folder: Path, undisturbed: Run, tmp_path: Path, first: int) -> None:
-    """Attempt i is killed at the (first + i)th flush, rename or removal of a file, until one comes through."""
+    """Each attempt is killed five flushes, renames or removals of files later than the one before, until one comes through."""
     run = Run(tmp_path / "run")
-    for write in range(first, first + 30):
+    for write in range(first, first + 150, 5):
         disturb = partial(signal_at_write, signal.SIGKILL, write)
         code = exit_code_of(in_own_process(train_in_own_process, run.folder, data_folder, CONFIG, disturb))
         if code == 0:
@@ -120,7 +120,7 @@ def test_ctrl_c_leaves_a_state_and_one_sentence(data_folder: Path, tmp_path: Pat
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(data_folder: Path, undisturbed: Run, tmp_path: Path, number: int) -> None:
     """The signal comes while the second validation keeps its weights, between two of the checkpoints that are averaged."""
     run = Run(tmp_path / "run")
-    disturb = partial(signal_at_write, number, 13)
+    disturb = partial(signal_at_write, number, 39)
     assert exit_code_of(in_own_process(train_in_own_process, run.folder, data_folder, CONFIG, disturb)) == 130
     assert progress_of(run)["update"] == run.interrupted_at() == 8
     assert exit_code_of(in_own_process(train_in_own_process, run.folder, data_folder, CONFIG)) == 0
@@ -140,7 +140,7 @@ def test_every_kind_of_training_goes_on_with_the_same_bits(data_folder: Path, tm
     config: Config = short_training("training.final=last", "training.updates=5", change)
     whole, parted = Run(tmp_path / "whole"), Run(tmp_path / "parted")
     assert exit_code_of(in_own_process(train_in_own_process, whole.folder, data_folder, config)) == 0
-    disturb = partial(signal_at_write, signal.SIGKILL, 7)
+    disturb = partial(signal_at_write, signal.SIGKILL, 17)
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config, disturb)) == -signal.SIGKILL
     assert progress_of(parted)["update"] == 3
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config)) == 0

@@ -194,7 +194,7 @@ def test_a_run_with_a_bleu_oracle_goes_on_with_the_same_bits_without_the_run_it_
     shutil.rmtree(source.folder)
     data_folder, config = Path(whole.data_note()["folder"]), whole.config
     assert exit_code_of(in_own_process(train_in_own_process, whole.folder, data_folder, config)) == 0
-    disturb = partial(signal_at_write, signal.SIGKILL, 8)
+    disturb = partial(signal_at_write, signal.SIGKILL, 22)
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config, disturb)) == -signal.SIGKILL
     assert parted.state_file.exists()
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config)) == 0
@@ -207,7 +207,7 @@ def test_a_run_without_scores_or_with_foreign_ones_is_refused_with_the_command(o
     save_tensors(own.weights_file, {name: 1.1 * tensor for name, tensor in tensors.items()})
     with pytest.raises(RunError, match=r"other weights than the run has now; make them again with `anydepth score-exits .*own`$"):
         continued_run(tmp_path / "run", own.folder, None, CHANGES, overwrite=False)
-    own.scores_file.unlink()
+    own.seal.remove([own.scores_file])
     with pytest.raises(
         RunError, match=r'^exits.oracle = "bleu" learns .*own, which has none; make them with `anydepth score-exits .*own`$'
     ):
@@ -225,7 +225,7 @@ def test_a_new_run_cannot_learn_from_scores_that_nobody_made(origin: Run, tmp_pa
 def test_a_resumed_run_that_lost_its_scores_is_refused(origin: Run, tmp_path: Path) -> None:
     run = continued_run(tmp_path / "run", origin.folder, None, CHANGES, overwrite=False)
     run.oracle_scores_file.unlink()
-    with pytest.raises(RunError, match=r"there is no .*oracle_scores.safetensors, which the oracle of this run needs"):
+    with pytest.raises(RunError, match=r"oracle_scores.safetensors is missing, but the run has written it"):
         resumed_run(run.folder, [])
 
 

@@ -24,13 +24,15 @@ from tiny import (
     train_in_own_process,
 )
 
+from anydepth.checksums import file_hash
 from anydepth.config import save_config
 from anydepth.errors import ConfigError, CorpusError, RunError
 from anydepth.exits.adaptive import HALTING, load_model, new_model
 from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
 from anydepth.model.run import Run, create_run
+from anydepth.seal import write_text
 from anydepth.text.batches import BatchStream, Position
-from anydepth.text.prepare import PreparedData, file_hash
+from anydepth.text.prepare import PreparedData
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run, training_data
 
 KINDS = ["sequence", "multinomial", "geometric"]
@@ -92,7 +94,7 @@ def test_a_resumed_run_keeps_what_it_computes(data: PreparedData, tmp_path: Path
 def test_other_data_at_the_same_place_is_refused(data: PreparedData, tmp_path: Path) -> None:
     run = create_run(tmp_path / "run", short_training(), data)
     assert training_data(run).fingerprint == data.fingerprint
-    run.data_file.write_text(json.dumps(run.data_note() | {"fingerprint": "another"}), encoding="utf-8")
+    write_text(run.data_file, json.dumps(run.data_note() | {"fingerprint": "another"}))
     with pytest.raises(RunError, match=rf"is not the data that {re.escape(str(run.folder))} was made with \(its fingerprint differs\)"):
         training_data(run)
 
@@ -176,6 +178,7 @@ def test_a_run_with_weights_to_start_from_but_without_a_note_of_their_origin_sta
     changes = ["exits.halting=geometric", "training.updates=1", "training.learning_rate=1e-9", "training.final=last"]
     run = continued_run(tmp_path / "run", origin.folder, None, changes, overwrite=False)
     run.origin_file.unlink()
+    run.seal.make()
     train_run(run.folder, lambda: run, lambda data, config: no_scores)
     before, after = load_tensors(origin.weights_file)[0], load_tensors(run.weights_file)[0]
     torch.testing.assert_close({name: after[name] for name in before}, before, atol=1e-7, rtol=0)
@@ -230,9 +233,10 @@ def test_a_run_continued_from_a_continued_run_keeps_its_halting_module_unless_an
     }
 
 
-@pytest.mark.parametrize("write", [4, 5])
+@pytest.mark.parametrize("write", [5, 14])
 def test_a_continued_run_killed_before_its_first_save_starts_from_the_same_weights(origin: Run, tmp_path: Path, write: int) -> None:
-    """`write` counts flushes, renames and removals of files: the metrics are written anew, then comes the first checkpoint."""
+    """`write` counts flushes, renames and removals of files: the metrics are written anew (4), then comes the first checkpoint (6), then
+    the state, whose fourth write is its renaming."""
     changes = ["exits.halting=geometric", "exits.path_weight=0.5", "training.updates=4", "training.final=last"]
     whole = continued_run(tmp_path / "whole", origin.folder, None, changes, overwrite=False)
     parted = Run(Path(shutil.copytree(whole.folder, tmp_path / "parted")))
@@ -287,7 +291,7 @@ def refused_without_a_trace(
         ("model.blocks=3", r"^model\.blocks = 3 is not that of .*run \(4\); --from keeps the shape of the model$"),
         ("model.classifiers=tied", r"^model\.classifiers = 'tied' is not that of .*run \('untied'\); --from keeps the shape of the model$"),
         ("model.decoder.dim=16", r"^model\.decoder = .*'dim': 16.* is not that of .*'dim': 12.*; --from keeps the shape of the model$"),
-        ("model.bloks=3", r"^--set: there is no setting model\.bloks; did you mean model\.blocks\?$"),
+        ("model.bloks=3", r"^--set model\.bloks=3: there is no setting model\.bloks; did you mean model\.blocks\?$"),
     ],
 )
 def test_a_model_of_another_shape_is_refused(origin: Run, tmp_path: Path, change: str, message: str) -> None:
@@ -309,7 +313,7 @@ def test_text_in_another_vocabulary_is_refused(origin: Run, tmp_path: Path) -> N
 
 def test_a_continued_run_finds_its_data_where_it_has_moved_to(data: PreparedData, origin: Run, tmp_path: Path) -> None:
     lost = Run(Path(shutil.copytree(origin.folder, tmp_path / "lost")))
-    lost.data_file.write_text(json.dumps(lost.data_note() | {"folder": str(tmp_path / "gone")}), encoding="utf-8")
+    write_text(lost.data_file, json.dumps(lost.data_note() | {"folder": str(tmp_path / "gone")}))
     message = rf"the data of .*lost is no longer at {re.escape(str(tmp_path / 'gone'))}; say where it is with --data$"
     refused_without_a_trace(RunError, message, tmp_path / "run", lost.folder)
     run = continued_run(tmp_path / "run", lost.folder, None, [], data_folder=data.folder, overwrite=False)
@@ -349,7 +353,7 @@ def test_weights_that_are_not_numbers_are_refused(origin: Run, tmp_path: Path, b
 def test_damaged_weights_are_refused(origin: Run, tmp_path: Path) -> None:
     own = Run(Path(shutil.copytree(origin.folder, tmp_path / "own")))
     own.weights_file.write_bytes(own.weights_file.read_bytes()[:-100])
-    refused_without_a_trace(RunError, r"model\.safetensors is damaged or cut short", tmp_path / "run", own.folder)
+    refused_without_a_trace(RunError, r"model\.safetensors is not as the run wrote it", tmp_path / "run", own.folder)
 
 
 def test_a_continued_run_replaces_another_only_on_demand(origin: Run, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from anydepth.checksums import known_hash
 from anydepth.config import Config, DecodingConfig
 from anydepth.errors import UsageError
 from anydepth.evaluation.bench.cells import Material, Result, run_cell
@@ -31,7 +32,7 @@ from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
-from anydepth.inference.ctranslate2_export import load_ctranslate2, write_ctranslate2
+from anydepth.inference.ctranslate2_export import load_ctranslate2, write_checksums, write_ctranslate2
 from anydepth.inference.engine import Engine
 from anydepth.inference.engines import ENGINES, make_engine
 from anydepth.inference.points import Wish
@@ -39,7 +40,6 @@ from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
 from anydepth.search.beam import SearchSettings
 from anydepth.text.corpus import read_pairs
-from anydepth.text.prepare import file_hash
 
 Say = Callable[[str], None]
 Field = list[Contestant | Sequence[CTranslate2Contestant]]
@@ -246,6 +246,7 @@ def rivals(
             write_ctranslate2(
                 model, source_pieces, target_pieces, folder, exit=model.blocks, quantization="int8" if precision == "int8" else None
             )
+            write_checksums(folder, weights=None)
             field.append(
                 load_rivals(
                     folder,
@@ -296,8 +297,8 @@ def make_recipe(settings: BenchSettings, material: Material, machine: Machine, r
         batches=list(settings.batches),
         length_penalty=material.settings.length_penalty,
         run=None if run is None else str(run.folder),
-        weights=None if run is None else file_hash(run.weights_file)[:12],
+        weights=None if run is None else known_hash(run.weights_file)[:12],
         decoding_alone=DECODING_ALONE,
-        rival=None if settings.rival is None else f"{settings.rival} {file_hash(Run(settings.rival).weights_file)[:12]}",
+        rival=None if settings.rival is None else f"{settings.rival} {known_hash(Run(settings.rival).weights_file)[:12]}",
         test=test,
     )

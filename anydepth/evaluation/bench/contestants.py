@@ -12,7 +12,7 @@ from torch import Tensor
 from anydepth.exits.flops import DecisionCost, no_decision
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import ForcedExits, Policy
-from anydepth.inference.ctranslate2_export import load_ctranslate2, search_options
+from anydepth.inference.ctranslate2_export import check_ctranslate2, load_ctranslate2, search_options
 from anydepth.inference.engine import Engine
 from anydepth.search.beam import SearchSettings
 
@@ -190,6 +190,7 @@ def load_rivals(
     folder: Path, *, precision: str, blocks: int, source_pieces: Sequence[str], target_pieces: Sequence[str], max_length: int, threads: int
 ) -> list[CTranslate2Contestant]:
     """CTranslate2 with the model in `folder`: all threads in one translation and, where there are several, one in each of several."""
+    check_ctranslate2(folder)
     ids = {piece: number for number, piece in enumerate(target_pieces)}
     return [
         CTranslate2Contestant(

@@ -1,6 +1,5 @@
 """The figures of one run of a study on both held-out sets, and what later comparisons are computed from."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from anydepth.evaluation.tuning import TuneSettings, tune_run
 from anydepth.inference.points import OperatingPoint, load_points, weights_fingerprint
 from anydepth.inference.translator import Translation, Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
+from anydepth.model.metrics import read_metrics
 from anydepth.model.run import Run
 from anydepth.text.prepare import PreparedData
 
@@ -164,6 +164,6 @@ def changed_settings(variant: Variant, run: Run) -> dict[str, Any]:
 
 def trained(run: Run) -> tuple[int, float]:
     """How many updates a run was trained for, and the seconds that took."""
-    lines = [json.loads(line) for line in run.metrics_file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [values for _, values in read_metrics(run)]
     last = max((line for line in lines if "update" in line and "seconds" in line), key=lambda line: int(line["update"]), default=None)
     return (0, 0.0) if last is None else (int(last["update"]), float(last["seconds"]))

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from anydepth.atomic import put_back, replacing_folder, write_bytes, write_text
+from anydepth.checksums import checked_object, file_hash, with_checksum
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.inference.points import kept_points, weights_fingerprint
 from anydepth.model.run import Run, changing
-from anydepth.text.prepare import file_hash
 
-FORMAT = 1
+FORMAT = 2
 OPSET = 17
 MANIFEST_NAME = "manifest.json"
 NEEDS_PACKAGES = "ONNX needs packages that are not installed ({missing}); install them with: pip install 'anydepth[onnx]'"
@@ -94,7 +94,7 @@ def export_onnx(run: Run, *, int8: bool, say: Callable[[str], None]) -> Path:
     with changing(run.folder), replacing_folder(folder) as temporary:
         graphs = write_graphs(model, temporary, int8=int8)
         for file in copied:
-            write_bytes(temporary / file.name, file.read_bytes())
+            write_bytes(temporary / file.name, run.seal.read(file))
         write_text(temporary / "README.txt", describe_export(model, int8=int8, has_points=has_points))
         manifest = {
             "format": FORMAT,
@@ -103,7 +103,7 @@ def export_onnx(run: Run, *, int8: bool, say: Callable[[str], None]) -> Path:
             "weights": weights_fingerprint(run),
             "files": {file.name: file_hash(file) for file in sorted(temporary.iterdir())},
         }
-        write_text(temporary / MANIFEST_NAME, json.dumps(manifest, indent=1) + "\n")
+        write_text(temporary / MANIFEST_NAME, json.dumps(with_checksum(manifest), indent=1) + "\n")
         size = sum(file.stat().st_size for file in temporary.iterdir())
     say(f"{folder}: {len(graphs)} ONNX graphs, {_precision(int8)}, {size / 2**20:.1f} MB; README.txt tells what they take and give")
     return folder
@@ -170,23 +170,31 @@ def checked_export(run: Run, *, int8: bool) -> dict[str, Path]:
     again = f"`anydepth export {run.folder} --format onnx{' --int8' if int8 else ''}`"
     if not (folder / MANIFEST_NAME).exists():
         raise RunError(f"{run.folder} has no {'int8 ' if int8 else ''}ONNX export; make it with {again}")
-    manifest = _read_manifest(folder / MANIFEST_NAME, again)
+    manifest = checked_files(folder, again)
     if not run.weights_file.exists() or manifest["weights"] != weights_fingerprint(run):
         raise RunError(f"{folder} was exported from other weights than {run.folder} has now; export again with {again}")
+    if manifest["precision"] != _precision(int8):
+        raise RunError(f"{folder} holds an export in {manifest['precision']}, not in {_precision(int8)}; export again with {again}")
+    return {Path(name).stem: folder / name for name in manifest["files"] if name.endswith(".onnx")}
+
+
+def checked_files(folder: Path, again: str) -> dict[str, Any]:
+    """The manifest of the export in `folder`, all of whose files are there and whole; `again` tells how to export it again."""
+    manifest = _read_manifest(folder / MANIFEST_NAME, again)
     for name, expected in manifest["files"].items():
         file = folder / name
         if not file.exists():
             raise RunError(f"{file} is missing; export again with {again}")
         if file_hash(file) != expected:
             raise RunError(f"{file} is damaged (its checksum differs); export again with {again}")
-    return {Path(name).stem: folder / name for name in manifest["files"] if name.endswith(".onnx")}
+    return manifest
 
 
 def _read_manifest(path: Path, again: str) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        is_right = {"weights", "files"} <= manifest.keys() and isinstance(manifest["files"], dict)
-    except (OSError, ValueError, AttributeError) as error:
+        manifest = checked_object(path.read_bytes())
+        is_right = {"weights", "files", "precision"} <= manifest.keys() and isinstance(manifest["files"], dict)
+    except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}); export again with {again}") from error
     if not is_right or manifest.get("format") != FORMAT:
         raise RunError(

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from anydepth import __version__, atomic
+from anydepth.checksums import file_hash
 from anydepth.errors import CorpusError, UsageError
 from anydepth.locks import one_writer
-from anydepth.text.prepare import FileRecord, file_hash
+from anydepth.text.prepare import FileRecord
 from anydepth.text.recipes.archives import TextFile, Wanted, find_files
 
 FORMAT = 1
