@@ -349,6 +349,22 @@ def test_a_damaged_manifest_is_refused_by_name(run: Run, content: str, problem: 
         load_onnx(run, int8=False)
 
 
+def test_an_export_in_the_place_of_the_other_precision_is_refused(run: Run) -> None:
+    plain, small = (export_folder(run, int8=int8) for int8 in (False, True))
+    shutil.rmtree(small)
+    plain.rename(small)
+    with pytest.raises(RunError, match=r"onnx-int8 holds an export in float32, not in int8; export again with `anydepth export"):
+        load_onnx(run, int8=True)
+
+
+def test_a_manifest_with_a_changed_checksum_of_a_file_is_refused(run: Run) -> None:
+    manifest = export_folder(run, int8=False) / "manifest.json"
+    text = manifest.read_text(encoding="utf-8")
+    manifest.write_text(text.replace('"opset": 17', '"opset": 18'), encoding="utf-8")
+    with pytest.raises(RunError, match=r"manifest\.json cannot be read \(its checksum differs\); export again"):
+        load_onnx(run, int8=False)
+
+
 def test_an_export_of_other_weights_is_refused(run: Run) -> None:
     save_tensors(run.weights_file, {name: tensor + 1 for name, tensor in model_tensors(load_model(run)).items()})
     with pytest.raises(RunError, match=r"onnx was exported from other weights than .*run has now; export again with `anydepth export"):
