@@ -108,25 +108,38 @@ def process_of_step(study: "subprocess.Popen[bytes]", name: str) -> int:
         assert study.poll() is None, f"the study ended before it came to {name}"
         for child in Path(f"/proc/{study.pid}/task/{study.pid}/children").read_text(encoding="utf-8").split():
             with suppress(OSError):  # it may be gone
-                *_, verb, folder, step = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8").rstrip("\0").split("\0")
-                is_loaded = "libtorch" in Path(f"/proc/{child}/maps").read_text(encoding="utf-8")
-                metrics = Path(folder) / "runs" / step.removeprefix("train ") / "metrics.jsonl"
-                has_begun = not step.startswith("train ") or '"train"' in metrics.read_text(encoding="utf-8")
-                if (verb, step) == ("study-step", name) and is_loaded and has_begun:
+                words = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8").rstrip("\0").split("\0")
+                if words[-3:-2] == ["study-step"] and words[-1] == name and is_at_work(child, Path(words[-2]), name):
                     return int(child)
         time.sleep(0.01)
     raise AssertionError(f"the study did not come to {name}")
 
 
+def is_at_work(process: str, folder: Path, step: str) -> bool:
+    """Whether a step's process has loaded torch and, if it trains, made updates."""
+    if step.startswith("train "):
+        metrics = folder / "runs" / step.removeprefix("train ") / "metrics.jsonl"
+        return '"train"' in metrics.read_text(encoding="utf-8")
+    return "libtorch" in Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
+
+
 def kill_at_work(study: "subprocess.Popen[bytes]", places: Places, step: Step, *, with_step: bool) -> None:
     """Kills a study while `step` is at work, which is shown; the step's process, too, or it is left to find out by itself."""
-    child = process_of_step(study, step.name)
-    os.kill(child, signal.SIGSTOP)
-    state = Path(f"/proc/{child}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    assert state in "Tt" and not places.marker(step).exists(), f"{step.name} was over"
-    study.kill()
+    try:
+        child = process_of_step(study, step.name)
+        os.kill(child, signal.SIGSTOP)
+        while (state := state_of(child)) not in "TZX":  # stopped, or over
+            time.sleep(0.001)
+        assert state == "T" and not places.marker(step).exists(), f"{step.name} was over"
+    finally:
+        study.kill()
+        study.communicate()
     os.kill(child, signal.SIGKILL if with_step else signal.SIGCONT)
-    study.communicate()
+
+
+def state_of(process: int) -> str:
+    """The letter of a process' state."""
+    return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
 
 
 @pytest.mark.soak

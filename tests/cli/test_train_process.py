@@ -83,6 +83,7 @@ def weights_that_matter(path: Path) -> dict[str, torch.Tensor]:
     return {name: tensor for name, tensor in load_tensors(path)[0].items() if not name.endswith("key.bias")}
 
 
+@pytest.mark.soak  # tests/training/test_start.py has two workers without torchrun
 def test_two_workers_find_the_weights_of_one_with_twice_the_batches(data: Path, settings: Path, tmp_path: Path) -> None:
     changes = ["--set", "training.updates=6", "--set", "training.final=last", "--set", "validation.every=3", "--set", "model.dropout=0.2"]
     together = finish(start("train", settings, "--data", data, "--to", tmp_path / "two", *changes, module=TORCHRUN))

@@ -171,7 +171,9 @@ def test_a_failed_replacement_keeps_the_old_data(settings: PrepareSettings, tmp_
 def test_an_empty_folder_is_used(settings: PrepareSettings, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     prepare(settings, tmp_path / "out")
-    PreparedData.open(tmp_path / "out")
+    data = PreparedData.open(tmp_path / "out")
+    data.verify()
+    assert len(data.pairs("train")) > 0
 
 
 def test_a_folder_of_something_else_is_never_overwritten(settings: PrepareSettings, tmp_path: Path) -> None:
