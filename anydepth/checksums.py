@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from anydepth.reading import json_of
+
 CHECKSUM = "checksum"
 DIGITS = 16  # of an object's own checksum: it guards against accidents, and people read these lines
 
@@ -44,10 +46,7 @@ def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def checked_object(text: str | bytes) -> dict[str, Any]:
     """The JSON object in `text` without its checksum; a ValueError tells why it is none, or is not as it was written."""
-    try:
-        values = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+    values = json_of(text.encode() if isinstance(text, str) else text)
     if not isinstance(values, dict):
         raise ValueError("it is not a JSON object")
     if CHECKSUM not in values:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from anydepth.atomic import write_text
 from anydepth.errors import ConfigError
 from anydepth.limits import (
+    LARGEST_FACTOR,
     LARGEST_SEED,
     MOST_ACCUMULATION,
     MOST_BATCH_TOKENS,
@@ -32,6 +33,7 @@ Dim = Annotated[int, Field(ge=1, le=MOST_DIM)]
 Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
 Updates = Annotated[int, Field(ge=1, le=MOST_UPDATES)]
 Tokens = Annotated[int, Field(ge=1, le=MOST_BATCH_TOKENS)]
+Factor = Annotated[float, Field(gt=0, le=LARGEST_FACTOR)]
 Weighting = Literal["1", "n", "sqrt(n)", "1/sqrt(n)", "1/n"]
 
 WEIGHTINGS: dict[str, Callable[[int], float]] = {
@@ -115,13 +117,13 @@ class TrainingConfig(Section):
 
     mode: Literal["aligned", "mixed", "layerdrop"] = "aligned"
     """All exits from aligned states (Eq. 4), one drawn exit for each token (Eq. 5), or LayerDrop with the last classifier alone."""
-    exit_weights: Annotated[Weighting | list[Annotated[float, Field(gt=0)]], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
+    exit_weights: Annotated[Weighting | list[Factor], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
     """Weight omega_n of each exit's loss (Eq. 4): a formula, or one number for each exit."""
     paths: Annotated[int, Field(ge=1, le=MOST_PATHS)] = 1
     """Paths M of drawn exits for each sentence (Eq. 5); with `mode = "mixed"`."""
     layer_drop: Probability = LAYER_DROP
     """Chance that a decoder block is left out; with `mode = "layerdrop"`."""
-    gradient_ratio: Annotated[float, Field(gt=0)] | None = None
+    gradient_ratio: Factor | None = None
     """Gradient scaling gamma_n = ratio * (N - n) (appendix A, Algorithm 1); none leaves gradients as they are."""
     label_smoothing: Probability = 0.1
     """Share of each target's probability that is spread over the vocabulary."""
@@ -141,9 +143,9 @@ class TrainingConfig(Section):
     """Updates over which the rate rises; then it falls with the inverse square root of the update."""
     cooldown: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the budget at its end in which the rate is multiplied by a factor that falls from 1 to 0."""
-    clip_norm: Annotated[float, Field(gt=0)] = 3.0
+    clip_norm: Factor = 3.0
     """Largest norm of an update's gradient."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    weight_decay: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.0
     """Decoupled weight decay."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 1
     """Another seed gives other weights, batches and dropout."""
@@ -181,17 +183,17 @@ class ExitsConfig(Section):
     """Rectified units between a state and the geometric-like decision, beyond the paper; 0 is the paper's vector."""
     oracle: Literal["likelihood", "correctness", "bleu"] = "correctness"
     """What the module learns from: likelihood (LL), correctness (C), or the BLEU of each exit's translation."""
-    exit_penalty: Annotated[float, Field(ge=0)] = 0.1
+    exit_penalty: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.1
     """Penalty lambda of each further block; higher stops earlier."""
-    kernel_width: Annotated[float, Field(ge=0)] = 0.0
+    kernel_width: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.0
     """Width sigma of the kernel over neighbouring tokens; 0 is the token alone."""
-    exit_loss_weight: Annotated[float, Field(ge=0)] = 1.0
+    exit_loss_weight: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 1.0
     """Weight alpha of the exit loss (Eq. 7)."""
     stop_gradient: bool = False
     """Keep the exit loss from the encoder and decoder."""
-    rate_factor: Annotated[float, Field(gt=0)] = 1.0
+    rate_factor: Factor = 1.0
     """The halting module's learning rate over that of the rest."""
-    path_weight: Annotated[float, Field(ge=0)] = 0.0
+    path_weight: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.0
     """Weight of a mixed loss (Eq. 5) along exits drawn from the module, beyond the paper."""
 
 

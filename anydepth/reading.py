@@ -62,15 +62,17 @@ def read_bytes(path: Path, *, most: int) -> bytes:
 
 def read_text(path: Path, *, most: int) -> str:
     """The contents of a UTF-8 file."""
-    try:
-        return read_bytes(path, most=most).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"it is not UTF-8 (byte 0x{error.object[error.start]:02X} at {error.start + 1:,})") from None
+    return _decoded(read_bytes(path, most=most))
 
 
 def read_json(path: Path, *, most: int = MEDIUM) -> Any:
-    """The value in a JSON file whose texts can be written, and be names."""
-    value = parse_json(read_text(path, most=most))
+    """The value in a JSON file."""
+    return json_of(read_bytes(path, most=most))
+
+
+def json_of(data: bytes) -> Any:
+    """The value that the contents of a JSON file stand for; its texts can be written, and be names."""
+    value = parse_json(_decoded(data))
     check_text(value)
     return value
 
@@ -173,6 +175,13 @@ def shown(value: Any) -> str:
 def plain_name(name: str) -> bool:
     """Whether `name` is that of a file in the folder at hand: no path, nothing hidden, nothing that a terminal would act on."""
     return bool(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", name))
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"it is not UTF-8 (byte 0x{data[error.start]:02X} at {error.start + 1:,})") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:

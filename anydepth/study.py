@@ -38,6 +38,7 @@ from anydepth.evaluation.study.variants import Variant, chosen_experiments, one_
 from anydepth.evaluation.tuning import MOST_OVERLAP
 from anydepth.locks import in_turn, one_writer
 from anydepth.model.run import Run
+from anydepth.reading import Unreadable, json_of
 from anydepth.shipped import shipped_file
 from anydepth.text.overlap import pairs_seen_in_training
 from anydepth.text.prepare import PreparedData
@@ -302,8 +303,11 @@ def is_of(run: Run, data: PreparedData, origin: Run | None) -> bool:
         return False
     if origin is None:
         return True
-    note = json.loads(run.seal.read(run.origin_file))
-    return bool(note["weights"] == known_hash(origin.weights_file))
+    try:
+        note = json_of(run.seal.read(run.origin_file))
+    except Unreadable as error:
+        raise UsageError(f"{run.origin_file} cannot be read ({error}); restore it from a copy, or remove {run.folder}") from error
+    return isinstance(note, dict) and note.get("weights") == known_hash(origin.weights_file)
 
 
 def training_cost(study: Study) -> dict[str, object]:

@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "waiting": set(),
     "streams": set(),
     "locks": {"errors", "atomic"},
-    "checksums": set(),
+    "checksums": {"reading"},
     "seal": {"errors", "atomic", "checksums"},
     "config": EVERYWHERE,
     "shipped": {"errors"},

@@ -20,6 +20,7 @@ from anydepth.exits.policies import FixedExit, Policy
 from anydepth.inference.points import OperatingPoint, PointSet, kept_points, save_points, weights_fingerprint
 from anydepth.inference.translator import Translation, Translator
 from anydepth.model.run import Run, changing, training_data
+from anydepth.reading import checked
 from anydepth.text.corpus import read_pairs, side_path
 from anydepth.text.overlap import pairs_seen_in_training
 from anydepth.text.prepare import MANIFEST_NAME
@@ -242,7 +243,7 @@ class Tuner:
         for line in lines:
             try:
                 value = checked_object(line)
-                found.append((dict(value["recipe"]), OperatingPoint(**value["point"])))
+                found.append((dict(value["recipe"]), checked(OperatingPoint, value["point"])))
             except (ValueError, KeyError, TypeError):
                 continue
         return [(recipe, point) for recipe, point in found if recipe.get("weights") == self.recipe["weights"]]

@@ -11,7 +11,7 @@ from anydepth.exits.halting import GeometricHalting, MultinomialHalting, Sequenc
 from anydepth.exits.names import POLICY_FORMS, THRESHOLD_FAMILIES
 from anydepth.exits.policies import FixedExit, MultinomialExit, Policy, SequenceExit, UniformExit
 from anydepth.exits.thresholds import Confidence, HaltProbability, Margin, ShortlistConfidence, Similarity, ThresholdExit, check_thresholds
-from anydepth.limits import LARGEST_SEED, MOST_PIECES
+from anydepth.limits import LARGEST_SEED, MOST_BLOCKS, MOST_PIECES
 
 DEFAULT_SEED = 1
 DEFAULT_THRESHOLD = 0.5
@@ -44,6 +44,20 @@ def parse_policy(text: str, model: AdaptiveTransformer) -> Policy:
             f"{text}: {name} needs thresholds, as in {POLICY_FORMS[name].replace('TAU,...', '0.9')}; `anydepth tune` finds them"
         )
     return threshold_policy(family, check_thresholds(text, _numbers(text, values), blocks), model)
+
+
+def check_policy(text: str, *, blocks: int | None, family: str) -> None:
+    """Refuses what is neither a fixed exit nor a policy of `family` with thresholds, in a model of `blocks` blocks where that is known."""
+    name, _, argument = text.partition(":")
+    if name == "fixed":
+        n = _whole(argument) if re.fullmatch(r"[0-9]+", argument) else None
+        if n is None or not 1 <= n <= (blocks or MOST_BLOCKS):
+            raise UsageError(f"{text} is no exit of {'any model' if blocks is None else f'a model of {blocks} blocks'}")
+        return
+    if name not in THRESHOLD_FAMILIES or threshold_family(name, argument)[0] != family:
+        raise UsageError(f"{text} is not a policy of the family {family}")
+    values = _numbers(text, threshold_family(name, argument)[1])
+    check_thresholds(text, values, len(values) + 1 if blocks is None else blocks)
 
 
 def threshold_family(name: str, argument: str) -> tuple[str, str]:

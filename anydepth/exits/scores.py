@@ -14,6 +14,7 @@ from anydepth.config import Config
 from anydepth.errors import RunError
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run
+from anydepth.reading import Unreadable, checked, parse_json
 
 SPLITS = ("train", "valid")
 METRICS = ("bleu", "chrf")
@@ -87,9 +88,9 @@ def load_scores(path: Path) -> ExitScores:
     """The scores in a file that `save_scores` wrote."""
     tensors, notes = load_tensors(path)
     try:
-        tables = [ScoreTable(tensors[f"{split}.pairs"], tensors[f"{split}.scores"]) for split in SPLITS]
-        return ExitScores(ScoreRecipe(**json.loads(notes["recipe"])), *tables)
-    except (KeyError, TypeError, ValueError) as error:
+        tables = [_checked_table(tensors[f"{split}.pairs"], tensors[f"{split}.scores"]) for split in SPLITS]
+        return ExitScores(checked(ScoreRecipe, parse_json(notes["recipe"])), *tables)
+    except (KeyError, Unreadable) as error:
         raise RunError(f"{path} has no scores of exits ({error!r}); make them with `anydepth score-exits`") from error
 
 
@@ -123,6 +124,14 @@ def training_scores(run: Run, config: Config) -> ExitScores | None:
         blocks = scores.train.scores.shape[1]
         raise RunError(f"{run.oracle_scores_file} has the scores of {blocks} exits, but the model has {config.model.blocks}")
     return scores
+
+
+def _checked_table(pairs: Tensor, scores: Tensor) -> ScoreTable:
+    """The table of these two tensors, which come from a file."""
+    is_right = pairs.dtype == torch.long and pairs.ndim == 1 and scores.dtype == torch.float64 and scores.ndim == 2
+    if not is_right or len(pairs) != len(scores) or not bool((pairs.diff() > 0).all()) or not bool(torch.isfinite(scores).all()):
+        raise Unreadable("its pairs and scores are no table")
+    return ScoreTable(pairs, scores)
 
 
 def _parts(table: ScoreTable) -> dict[str, Tensor]:

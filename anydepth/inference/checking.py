@@ -21,7 +21,7 @@ def check_folder(folder: Path) -> int:
     if (folder / ctranslate2_export.CHECKSUMS_NAME).exists() or (folder / ctranslate2_export.WEIGHTS_FILE).exists():
         return ctranslate2_export.check_ctranslate2(folder)
     if (folder / export.MANIFEST_NAME).exists() and any(folder.glob("*.onnx")):
-        return len(export.checked_files(folder, "`anydepth export RUN --format onnx`")["files"])
+        return len(export.checked_files(folder, "`anydepth export RUN --format onnx`").files)
     if (folder / prepare.MANIFEST_NAME).exists():
         data = prepare.PreparedData.open(folder)
         data.verify()

@@ -3,13 +3,21 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
-from pydantic import TypeAdapter
+from pydantic import Field
 
 from anydepth.checksums import known_hash
 from anydepth.errors import RunError, UsageError
+from anydepth.exits.names import THRESHOLD_FAMILIES
+from anydepth.exits.parsing import check_policy, threshold_family
+from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_BLOCKS, MOST_CANDIDATES, MOST_UPDATES
 from anydepth.model.run import Run
+from anydepth.reading import Unreadable, checked, json_of
 from anydepth.seal import write_text
+
+ROUNDING = 1e-6
+Bleu = Annotated[float, Field(ge=0, le=100.01)]  # rounding lifts a perfect score above 100
 
 
 @dataclass(frozen=True)
@@ -17,9 +25,9 @@ class OperatingPoint:
     """A policy with its thresholds, and what decoding the validation set with it gave: BLEU, AE, and FLOPs as a share of full depth."""
 
     policy: str
-    bleu: float
-    average_exit: float
-    flops_share: float
+    bleu: Bleu
+    average_exit: Annotated[float, Field(ge=1, le=MOST_BLOCKS)]
+    flops_share: Annotated[float, Field(gt=0, le=1000)]  # deciding may cost more than it saves
 
     def describe(self) -> str:
         """The point in one line."""
@@ -32,15 +40,23 @@ class PointSet:
 
     policy: str
     method: str
-    candidates: int
-    seed: int
-    beam: int
-    length_penalty: float
+    candidates: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)]
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+    beam: Annotated[int, Field(ge=1, le=MOST_BEAM)]
+    length_penalty: Annotated[float, Field(ge=0, le=10)]
     valid: str
     valid_fingerprint: str
-    sentences: int
-    full_depth_bleu: float
+    sentences: Annotated[int, Field(ge=1, le=MOST_UPDATES)]
+    full_depth_bleu: Bleu
     points: tuple[OperatingPoint, ...]
+
+
+@dataclass(frozen=True)
+class StoredPoints:
+    """operating_points.json: the weights that the points are for, by their fingerprint, and the sets."""
+
+    weights: str
+    sets: list[PointSet]
 
 
 @dataclass(frozen=True)
@@ -99,11 +115,14 @@ def kept_points(run: Run) -> list[PointSet]:
     return sets if weights == weights_fingerprint(run) else []
 
 
-def load_points(run: Run) -> list[PointSet]:
-    """The point sets of the run; there must be some, and they must be those of its present weights."""
+def load_points(run: Run, *, blocks: int | None = None) -> list[PointSet]:
+    """The point sets of the run; there must be some, and they must be those of its present weights.
+
+    With `blocks`, the depth of its model, points that no such model has are refused, too.
+    """
     if not run.seal.has(run.points_file):
         raise RunError(f"{run.folder} has no operating points; find some with `anydepth tune {run.folder} --valid PREFIX`")
-    weights, sets = _read(run)
+    weights, sets = _read(run, blocks=blocks)
     if weights != weights_fingerprint(run):
         raise RunError(
             f"the operating points of {run.folder} were tuned for other weights than it has now; "
@@ -137,14 +156,26 @@ def choose_point(sets: Sequence[PointSet], wish: Wish, *, policy: str | None = N
     return max(fitting, key=lambda point: (point.bleu, -point.flops_share))
 
 
-def _read(run: Run) -> tuple[str, list[PointSet]]:
+def check_points(sets: Sequence[PointSet], *, blocks: int | None = None) -> None:
+    """Refuses points that no tuning can have found: of a policy without thresholds, or of another family than their set's."""
+    for each in sets:
+        name, _, argument = each.policy.partition(":")
+        if name not in THRESHOLD_FAMILIES or threshold_family(name, argument) != (each.policy, ""):
+            raise UsageError(f"{each.policy} is no family of policies, as geometric and shortlist:64 are")
+        for point in each.points:
+            check_policy(point.policy, blocks=blocks, family=each.policy)
+            if blocks is not None and point.average_exit > blocks + ROUNDING:
+                raise UsageError(f"{point.policy} has an average exit of {point.average_exit:g}, but the model has {blocks} blocks")
+
+
+def _read(run: Run, *, blocks: int | None = None) -> tuple[str, list[PointSet]]:
     """The fingerprint of the weights and the point sets that `save_points` wrote."""
-    path, text = run.points_file, run.seal.read(run.points_file)
     try:
-        values = json.loads(text)
-        return str(values["weights"]), TypeAdapter(list[PointSet]).validate_python(values["sets"], strict=False)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = str(error).splitlines()[0]
-        raise RunError(
-            f"{path} cannot be read as operating points ({problem}); remove it, call `anydepth seal {run.folder}` and tune again"
-        ) from error
+        stored = checked(StoredPoints, json_of(run.seal.read(run.points_file)))
+        check_points(stored.sets, blocks=blocks)
+    except (Unreadable, UsageError) as error:
+        if isinstance(error, RunError):
+            raise
+        cure = f"remove it, call `anydepth seal {run.folder}` and tune again"
+        raise RunError(f"{run.points_file} cannot be read as operating points ({error}); {cure}") from error
+    return stored.weights, stored.sets

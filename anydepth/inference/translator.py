@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anydepth.config import DecodingConfig
-from anydepth.errors import UsageError
+from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import Policy
@@ -104,8 +104,12 @@ class Translator:
             raise UsageError("nothing was wished for; give average_exit, flops or bleu_drop, as in average_exit=2")
         if self.run is None:
             raise UsageError(f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load")
-        sets = load_points(self.run)
+        sets = load_points(self.run, blocks=self.model.blocks)
         point = choose_point(sets, wish, policy=policy)
+        try:
+            self.policy(point.policy)
+        except UsageError as error:
+            raise RunError(f"{self.run.points_file} has a point that this run cannot use: {error}; remove it and tune again") from error
         return point, next(found for found in sets if point in found.points)
 
     def translate(

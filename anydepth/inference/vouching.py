@@ -1,6 +1,5 @@
 """A person's word for a run whose seal is missing, or no longer fits: its files are checked as far as they can be, and sealed."""
 
-import json
 from pathlib import Path
 
 from anydepth.atomic import write_bytes
@@ -11,6 +10,7 @@ from anydepth.locks import one_writer
 from anydepth.model.checkpoint import fill_model, own_tensors
 from anydepth.model.metrics import sealable_metrics
 from anydepth.model.run import Run
+from anydepth.reading import read_json
 from anydepth.text.tokenizer import Tokenizer
 
 
@@ -49,6 +49,6 @@ def check_files(run: Run) -> None:
 
 def _check_json(file: Path) -> None:
     try:
-        json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
+        read_json(file)
+    except ValueError as error:
         raise RunError(f"{file} cannot be read ({error}); restore it from a copy, or remove it") from error

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from anydepth.errors import RunError
+from anydepth.reading import check_regular
 from anydepth.seal import replacing, seal_of
 
 CHECKSUM = "sha256"
@@ -60,6 +61,7 @@ def _stored(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     if not path.exists():
         raise RunError(f"there is no {path}")
     try:
+        check_regular(path)
         with safe_open(path, framework="pt") as file:
             metadata = dict(file.metadata() or {})
             return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
@@ -70,8 +72,21 @@ def _stored(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def load_notes(path: Path) -> dict[str, str]:
     """The notes of a file that `save_tensors` wrote, without its tensors."""
     try:
+        check_regular(path)
         with safe_open(path, framework="pt") as file:
             return dict(file.metadata() or {})
+    except (SafetensorError, OSError, ValueError, struct.error) as error:
+        raise RunError(f"{path} is damaged or cut short ({error}); restore it from a copy or train again") from error
+
+
+def stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors of a file by their names, from its header alone: no tensor is read."""
+    try:
+        check_regular(path)
+        with safe_open(path, framework="pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise RunError(f"there is no {path}") from None
     except (SafetensorError, OSError, ValueError, struct.error) as error:
         raise RunError(f"{path} is damaged or cut short ({error}); restore it from a copy or train again") from error
 
@@ -112,7 +127,10 @@ def average_tensors(paths: Sequence[Path]) -> dict[str, Tensor]:
     """The mean of the weights in several checkpoints (section 4.1: the last ten on WMT)."""
     total: dict[str, Tensor] = {}
     for path in paths:
-        for name, tensor in load_weights(path)[0].items():
+        tensors = load_weights(path)[0]
+        if total and {name: tensor.shape for name, tensor in tensors.items()} != {name: tensor.shape for name, tensor in total.items()}:
+            raise RunError(f"{path} is not a checkpoint of the same model as {paths[0]}, so they have no average; restore it from a copy")
+        for name, tensor in tensors.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()}
 

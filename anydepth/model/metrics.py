@@ -7,6 +7,7 @@ from typing import Any
 from anydepth.checksums import checked_object, with_checksum
 from anydepth.errors import RunError
 from anydepth.model.run import Run
+from anydepth.reading import json_of
 
 
 def metric_line(values: Mapping[str, Any]) -> str:
@@ -37,8 +38,8 @@ def sealable_metrics(data: bytes) -> tuple[bytes, int]:
     kept, lost = [], 0
     for line in data.split(b"\n")[:-1]:
         try:
-            values = json.loads(line)
-        except (ValueError, RecursionError):
+            values = json_of(line)
+        except ValueError:
             values = None
         if isinstance(values, dict) and isinstance(values.get("update"), int):
             values.pop("checksum", None)

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from anydepth.atomic import put_back, replacing_folder
@@ -17,7 +16,8 @@ from anydepth.config import Config, load_config, save_config
 from anydepth.errors import RunError
 from anydepth.locks import one_writer
 from anydepth.model.checkpoint import load_notes, save_tensors
-from anydepth.model.transformer import Transformer
+from anydepth.model.memory import check_memory
+from anydepth.reading import Unreadable, json_of
 from anydepth.seal import Seal, write_text
 from anydepth.text.prepare import PreparedData
 from anydepth.text.tokenizer import Tokenizer
@@ -122,10 +122,11 @@ class Run:
     def data_note(self) -> dict[str, str]:
         """Where the training data was, its fingerprint and its languages."""
         try:
-            note: dict[str, str] = json.loads(self.seal.read(self.data_file))
-        except (OSError, ValueError) as error:
+            note: dict[str, str] = json_of(self.seal.read(self.data_file))
+        except Unreadable as error:
             raise RunError(f"{self.data_file} cannot be read ({error}); restore it from a copy or train again") from error
-        if not isinstance(note, dict) or not {"folder", "fingerprint", "source_lang", "target_lang"} <= note.keys():
+        known = ("folder", "fingerprint", "source_lang", "target_lang")
+        if not isinstance(note, dict) or not all(isinstance(note.get(name), str) for name in known):
             raise RunError(f"{self.data_file} does not tell what the run was trained on; restore it from a copy or train again")
         return note
 
@@ -196,8 +197,7 @@ def fill_run(run: Run, config: Config, data: PreparedData) -> None:
     note_data(run, data)
     save_config(config, run.config_file)
     source, target = data.source_tokenizer, data.target_tokenizer
-    with torch.device("meta"):
-        Transformer(config.model, source_vocab=source.size, target_vocab=target.size, is_joint=data.is_joint)
+    check_memory(config.model, source_vocab=source.size, target_vocab=target.size, is_joint=data.is_joint)
 
 
 def note_data(run: Run, data: PreparedData) -> None:

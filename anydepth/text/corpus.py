@@ -3,14 +3,24 @@
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from anydepth.errors import CorpusError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST_LINE = 2**24  # bytes: whole books are shorter, and a device or a packed bomb may have no end of line at all
+
+
+@runtime_checkable
+class ReadableLines(Protocol):
+    """An open binary file, packed file or pipe."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The next line, or `size` bytes of it if it is longer."""
 
 
 def open_lines(path: Path) -> Iterator[str]:
@@ -30,9 +40,11 @@ def open_lines(path: Path) -> Iterator[str]:
         raise CorpusError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
 
 
-def decoded_lines(file: Iterable[bytes], name: str) -> Iterator[str]:
+def decoded_lines(file: ReadableLines, name: str) -> Iterator[str]:
     """The lines of an open binary file or pipe, as `open_lines` gives them; `name` stands in error messages."""
-    for number, raw in enumerate(file, start=1):
+    for number, raw in enumerate(_bounded_lines(file), start=1):
+        if len(raw) > LONGEST_LINE:
+            raise CorpusError(f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence a line")
         if number == 1:
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if not raw:
@@ -89,6 +101,12 @@ def _open_binary(path: Path) -> io.BufferedIOBase:
     if path.suffix == ".gz":
         return gzip.open(path, "rb")
     return open(path, "rb")
+
+
+def _bounded_lines(file: ReadableLines) -> Iterator[bytes]:
+    """The lines of a file with their ends; of one that is too long no more than shows it."""
+    while raw := file.readline(LONGEST_LINE + 1):
+        yield raw
 
 
 def _decode_line(raw: bytes, name: str, number: int) -> str:

@@ -17,6 +17,7 @@ from anydepth import atomic
 from anydepth.checksums import bytes_hash, checked_object, file_hash, known_hash, with_checksum
 from anydepth.errors import CorpusError
 from anydepth.locks import one_writer
+from anydepth.reading import MEDIUM, json_of, read_bytes
 from anydepth.seal import SEAL_NAME, Seal
 from anydepth.text.corpus import PairFilter, read_pairs, side_path
 from anydepth.text.tokenizer import Tokenizer, train_tokenizer
@@ -309,9 +310,9 @@ def _sides_of_run(folder: Path) -> dict[str, str]:
     """Which language is the source and which the target of the run at `folder`."""
     note = folder / "data.json"
     try:
-        values = json.loads(Seal(folder).read(note))
+        values = json_of(Seal(folder).read(note))
         return {values["source_lang"]: "source", values["target_lang"]: "target"}
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorpusError(f"{note} does not tell the languages of the run; restore it from a copy") from error
 
 
@@ -422,14 +423,13 @@ def _check_place(to: Path, *, overwrite: bool) -> None:
 def _read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST_NAME
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CorpusError(f"{folder} holds no {MANIFEST_NAME}; give a folder that prepare wrote") from error
-    try:
-        values = json.loads(data)
+        data = read_bytes(path, most=MEDIUM)
+        values = json_of(data)
         found = values.get("format") if isinstance(values, dict) else None
         if found != FORMAT:
             raise CorpusError(f"{path} has format {found} but this version reads format {FORMAT}; prepare the data again")
         return Manifest.from_json(checked_object(data))
-    except (ValueError, RecursionError) as error:
+    except OSError as error:
+        raise CorpusError(f"{folder} holds no {MANIFEST_NAME}; give a folder that prepare wrote") from error
+    except ValueError as error:
         raise CorpusError(f"{path} is damaged: {' '.join(str(error).split())}; prepare the data again") from error

@@ -15,6 +15,7 @@ import sentencepiece
 
 from anydepth import atomic
 from anydepth.errors import CorpusError
+from anydepth.reading import LARGE, Unreadable, read_bytes
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -41,17 +42,23 @@ class Tokenizer:
                 f"the SentencePiece model has pad, bos, eos, unk = {controls} but must have {(PAD, BOS, EOS, UNK)}; "
                 "train it with train_tokenizer"
             )
+        try:
+            processor.id_to_piece(list(range(processor.get_piece_size())))
+        except UnicodeDecodeError as error:
+            raise CorpusError("the SentencePiece model has pieces that are no text; prepare the data again") from error
         self._word_start_bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in WORD_START.encode()]
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """The tokenizer that `save` wrote to `path`."""
         try:
-            data = Path(path).read_bytes()
+            data = read_bytes(Path(path), most=LARGE)
         except FileNotFoundError as error:
             raise CorpusError(f"there is no tokenizer {path}; prepare the data first") from error
         except OSError as error:
             raise CorpusError(f"cannot read the tokenizer {path}: {error.strerror or error}; check the path") from error
+        except Unreadable as error:
+            raise CorpusError(f"{path} is not a tokenizer: {error}") from error
         return cls.from_bytes(data, path)
 
     @classmethod

@@ -1,17 +1,17 @@
 """The training loop: one update after the other until the budget is spent."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from anydepth.errors import Interrupted, TrainingError
-from anydepth.exits.adaptive import AdaptiveTransformer, new_model, start_from
+from anydepth.errors import CorpusError, Interrupted, RunError, TrainingError
+from anydepth.exits.adaptive import AdaptiveTransformer, check_shape, new_model, start_from
 from anydepth.exits.scores import training_scores
 from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
 from anydepth.model.run import INTERRUPTED, Run
-from anydepth.text.batches import BatchStream, training_batches
+from anydepth.text.batches import Batch, BatchStream, Position, training_batches
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
@@ -34,6 +34,8 @@ class Training:
     def __init__(self, run: Run, data: PreparedData, workers: Workers, reporter: Reporter, score_exits: ScoreExits) -> None:
         self.run, self.data, self.workers, self.reporter, self.score_exits = run, data, workers, reporter, score_exits
         self.config = run.config
+        if run.seal.has(run.state_file):
+            check_shape(run, run.state_file, prefix="model.")
         torch.manual_seed(self.config.training.seed)
         self.model = new_model(run).train()
         if not run.seal.has(run.state_file) and (run.seal.has(run.origin_file) or run.seal.has(run.start_file)):
@@ -67,7 +69,7 @@ class Training:
         recent = Recent()
         with self.stop.on_signals():
             while not self.is_over():
-                mine, position = next(batches)
+                mine, position = self.next_batches(batches)
                 update, rate = progress.update + 1, learning_rate(config, progress.update + 1, seconds=progress.seconds)
                 sums = accumulate_gradients(self.objective, mine, workers, seed=config.seed, update=update)
                 if not clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
@@ -82,6 +84,13 @@ class Training:
                 if update % config.save_every == 0:
                     self.save()
             self.end()
+
+    def next_batches(self, batches: Iterator[tuple[list[Batch], Position]]) -> tuple[list[Batch], Position]:
+        """The batches of the next update; a place in the data that there is not came out of the saved state."""
+        try:
+            return next(batches)
+        except CorpusError as error:
+            raise RunError(f"{self.run.state_file} does not fit its data: {error}") from error
 
     def is_over(self) -> bool:
         """Whether to stop before the next update. Every worker gives the same answer, by the main worker's clock."""

@@ -11,6 +11,7 @@ from anydepth.config import Config
 from anydepth.errors import RunError
 from anydepth.exits.adaptive import HALTING
 from anydepth.model.checkpoint import fill_model, load_weights, model_tensors, save_tensors
+from anydepth.reading import Unreadable, checked, parse_json
 from anydepth.text.batches import Position
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -53,9 +54,8 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     """Fills model and optimizer from `path` and returns how far the run had come."""
     tensors, notes = load_weights(path)
     try:
-        values = json.loads(notes["progress"])
-        progress = Progress(**values | {"position": Position.from_json(values["position"])})
-    except (KeyError, TypeError, ValueError) as error:
+        progress = checked(Progress, parse_json(notes["progress"]))
+    except (KeyError, Unreadable) as error:
         raise RunError(f"{path} is no training state ({error}); train again") from error
     fill_model(model, _part(tensors, "model"), path)
     moments = {moment: _part(tensors, moment) for moment in MOMENTS}

@@ -8,6 +8,7 @@ from torch import nn
 
 from anydepth.config import Config
 from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.model.memory import check_memory
 from anydepth.text.batches import Batch, BatchStream, Position, training_batches
 from anydepth.text.prepare import PreparedData
 from anydepth.training.distributed import Workers
@@ -25,6 +26,7 @@ class Updates:
         torch.manual_seed(config.training.seed)
         self.config = config.training
         source_vocab, target_vocab = (data.manifest.vocab_sizes[language] for language in (data.source_lang, data.target_lang))
+        check_memory(config.model, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint)
         self.model = AdaptiveTransformer(config, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint).train()
         self.model.to(ALONE.device)
         self.objective: nn.Module = TrainingObjective(self.model, config)

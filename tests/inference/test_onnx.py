@@ -340,8 +340,9 @@ def test_a_damaged_or_missing_file_of_an_export_is_refused_by_name(run: Run) -> 
         ("{}", "cannot be read \\(it has no checksum\\)"),
         (json.dumps(with_checksum({})), "is not a manifest of this version"),
         (json.dumps(with_checksum({"format": 7})), "format 7, not 2"),
+        (json.dumps(with_checksum({"format": 2})), r"cannot be read \(precision: field required\)"),
     ],
-    ids=["cut", "a list", "no checksum", "nothing", "another format"],
+    ids=["cut", "a list", "no checksum", "nothing", "another format", "no precision"],
 )
 def test_a_damaged_manifest_is_refused_by_name(run: Run, content: str, problem: str) -> None:
     (export_folder(run, int8=False) / "manifest.json").write_text(content, encoding="utf-8")

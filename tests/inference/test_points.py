@@ -52,7 +52,7 @@ def test_what_is_saved_is_loaded(run: Run) -> None:
 
 
 def test_a_set_takes_the_place_of_that_of_its_policy_and_of_no_other(run: Run) -> None:
-    other_size = replace(SHORTLIST, policy="shortlist:16")
+    other_size = replace(SHORTLIST, policy="shortlist:16", points=(OperatingPoint("shortlist:16:0.5", 20.0, 1.0, 0.25),))
     for found in (GEOMETRIC, CONFIDENCE, SHORTLIST, other_size):
         save_points(run, found)
     assert load_points(run) == [GEOMETRIC, CONFIDENCE, SHORTLIST, other_size]

@@ -11,6 +11,7 @@ from torch import Tensor
 from anydepth.config import Config
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.model.memory import check_memory
 from anydepth.text.tokenizer import UNK
 
 CONTROLS = ("<pad>", "<s>", "</s>", "<unk>")
@@ -36,6 +37,7 @@ class Sizes:
 def shaped_model(config: Config, sizes: Sizes, *, units: int, seed: int) -> AdaptiveTransformer:
     """A model of the shape of `config` with random weights and a geometric-like halting module with `units`, ready to translate."""
     exits = config.exits.model_copy(update={"halting": "geometric", "halting_units": units})
+    check_memory(config.model, source_vocab=sizes.vocab, target_vocab=sizes.vocab, is_joint=True, copies=1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AdaptiveTransformer(

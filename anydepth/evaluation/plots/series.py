@@ -1,6 +1,5 @@
 """Stored measurements as series of points: evaluations, and the operating points of a run."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from anydepth.errors import UsageError
+from anydepth.reading import Unreadable, first_problem, read_json
 
 Share = Annotated[float, Field(gt=0.0)]
 EXPECTED = 'expected what "anydepth evaluate --json" writes, or the operating_points.json of a run'
@@ -155,11 +155,11 @@ def _points_in(path: Path) -> Iterator[tuple[Setting, float | None, Point]]:
 
 def _read(path: Path) -> StoredEvaluation | StoredOperatingPoints:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}; {EXPECTED}") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON; {EXPECTED}") from error
+    except Unreadable as error:
+        raise UsageError(f"{path} cannot be used: {error}; {EXPECTED}") from error
     kind: type[StoredEvaluation | StoredOperatingPoints]
     if isinstance(content, dict) and "results" in content:
         kind = StoredEvaluation
@@ -170,6 +170,4 @@ def _read(path: Path) -> StoredEvaluation | StoredOperatingPoints:
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        raise UsageError(f"{path}: {place}: {problem['msg'].lower()}; {EXPECTED}") from None
+        raise UsageError(f"{path}: {first_problem(error)}; {EXPECTED}") from None

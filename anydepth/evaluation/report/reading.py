@@ -1,11 +1,10 @@
 """A study's folder as one object: study.json and records/, and nothing else."""
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,6 +24,8 @@ from anydepth.evaluation.report.records import (
     Trend,
     Trends,
 )
+from anydepth.limits import MOST_BLOCKS
+from anydepth.reading import LARGE, Unreadable, first_problem, parse_json, read_text, shown
 
 FORMAT = 1
 ALL = "all"
@@ -61,7 +62,7 @@ class Study:
             return max(run.blocks for run in self.runs.values())
         stated = self.plan.config.get("model", {})
         blocks = stated.get("blocks") if isinstance(stated, dict) else None
-        return blocks if isinstance(blocks, int) and blocks >= 1 else 6
+        return blocks if isinstance(blocks, int) and 1 <= blocks <= MOST_BLOCKS else 6
 
     def of(self, variant: str) -> list[Run]:
         """The runs of a variant, one for each seed, in the seeds' order."""
@@ -149,29 +150,23 @@ def _read_if_there(path: Path, kind: type[Record]) -> Record | None:
 
 def _read(path: Path, kind: type[Record]) -> Record:
     try:
-        text = path.read_text(encoding="utf-8")
-        found = json.loads(text, parse_constant=_refuse_constant)
+        text = read_text(path, most=LARGE)
+        found = parse_json(text)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"it is not JSON: {error}") from error
+    except Unreadable as error:
+        raise _damaged(path, str(error)) from error
     if not isinstance(found, dict):
         raise _damaged(path, "it should hold one JSON object")
     if found.get("format") != FORMAT:
         raise UsageError(
-            f"{path} has format {json.dumps(found.get('format'))} but this version reads format {FORMAT}; make it with this version's study"
+            f"{path} has format {shown(found.get('format'))} but this version reads format {FORMAT}; make it with this version's study"
         )
     try:
         # Without an escape and an unwritable character the file can hold none, which spares a walk through all of it.
         return kind.model_validate(_writable(found) if "\\" in text or UNWRITABLE.search(text) else found)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise _damaged(path, f"{place}: {first['msg']}" if place else first["msg"]) from error
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+        raise _damaged(path, first_problem(error)) from error
 
 
 def _damaged(path: Path, reason: str) -> UsageError:

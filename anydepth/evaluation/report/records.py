@@ -5,9 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from anydepth.evaluation.report.verdicts import Verdict
+from anydepth.limits import MOST_BLOCKS, MOST_SEEDS
 
 Count = Annotated[int, Field(ge=0)]
-Blocks = Annotated[int, Field(ge=1)]
+Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
+Bins = Annotated[int, Field(ge=1, le=1000)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Split = Literal["valid", "test"]
 
@@ -66,7 +68,7 @@ class Plan(Stored):
     config: dict[str, Any] = {}
     exit_config: dict[str, Any] | list[str] = {}
     data: Data
-    seeds: list[int] = Field(min_length=1)
+    seeds: list[int] = Field(min_length=1, max_length=MOST_SEEDS)
     updates: int | None = None
     exit_updates: int | None = None
     machine: Machine = Machine()
@@ -250,7 +252,7 @@ class ScoreModel(Stored):
     policy: str
     average_exit: float
     blocks: Blocks
-    bins: Blocks
+    bins: Bins
     counts: list[list[Count]]
 
     @model_validator(mode="after")

@@ -1,19 +1,18 @@
 """What a study has measured, as numbers that can be subtracted: each figure with its bootstrap samples over the same sentences."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Real
 
+from anydepth.evaluation.report.records import Run
 from anydepth.evaluation.significance import INTERVAL, SAMPLES, SEED, bleu_samples, corpus_bleu, resamples, two_sided_p_value
 from anydepth.evaluation.study.measuring import load_statistics
-from anydepth.evaluation.study.plan import Places
+from anydepth.evaluation.study.plan import Places, read_record
 
 Samples = Float[np.ndarray, " sample"]
 
@@ -94,7 +93,7 @@ class Evidence:
     def records(self) -> dict[str, dict[str, Any]]:
         """The record of each run that was measured."""
         files = sorted((self.places.records / "runs").glob("*.json"))
-        return {record["run"]: record for record in map(_read, files)}
+        return {record["run"]: record for record in (read_record(file, Run) for file in files)}
 
     def policies(self, run: str, split: str, *kinds: str) -> list[str]:
         """The policies of these kinds that were measured on a run."""
@@ -148,8 +147,3 @@ def ratio_figure(above: Real[np.ndarray, " sentence"], below: Real[np.ndarray, "
     """The quotient of two sums over sentences."""
     drawn = [above[rows].sum() / max(below[rows].sum(), 1) for rows in resamples(len(above), samples=SAMPLES, seed=SEED)]
     return Figure(float(above.sum() / max(below.sum(), 1)), np.array(drawn))
-
-
-def _read(file: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return record

@@ -11,6 +11,7 @@ from jaxtyping import Int
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
+from anydepth.errors import RunError
 from anydepth.evaluation.evaluate import policy_names
 from anydepth.evaluation.measure import Measurement, measure
 from anydepth.evaluation.significance import bleu_interval, sentence_statistics
@@ -80,7 +81,8 @@ def kind_of(variant: Variant, policy: str) -> str:
 def tuned_points(translator: Translator, family: str) -> list[OperatingPoint]:
     """The operating points of a family, full depth aside, each once, lowest average exit first."""
     assert translator.run is not None
-    points = [point for found in load_points(translator.run) if found.policy == family for point in found.points]
+    sets = load_points(translator.run, blocks=translator.model.blocks)
+    points = [point for found in sets if found.policy == family for point in found.points]
     different = {point.policy: point for point in points if not point.policy.startswith("fixed:")}
     return sorted(different.values(), key=lambda point: point.average_exit)
 
@@ -97,6 +99,8 @@ def load_statistics(places: Places, run: str) -> dict[str, Int[np.ndarray, "sent
     """The statistics of a run by "split/policy"; none where it was not measured."""
     file = places.statistics / f"{run}.safetensors"
     tensors: dict[str, Tensor] = load_tensors(file)[0] if file.exists() else {}
+    if odd := [name for name, tensor in tensors.items() if tensor.ndim != 2 or tensor.shape[1] != 12 or tensor.is_floating_point()]:
+        raise RunError(f"{file} has no statistics of sentences under {odd[0]}; measure again in a new folder")
     return {name: tensor.numpy() for name, tensor in tensors.items()}
 
 
@@ -165,5 +169,5 @@ def changed_settings(variant: Variant, run: Run) -> dict[str, Any]:
 def trained(run: Run) -> tuple[int, float]:
     """How many updates a run was trained for, and the seconds that took."""
     lines = [values for _, values in read_metrics(run)]
-    last = max((line for line in lines if "update" in line and "seconds" in line), key=lambda line: int(line["update"]), default=None)
-    return (0, 0.0) if last is None else (int(last["update"]), float(last["seconds"]))
+    told = [(values["update"], values["seconds"]) for values in lines if isinstance(values.get("seconds"), int | float)]
+    return max(told, default=(0, 0.0))

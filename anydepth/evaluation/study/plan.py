@@ -6,21 +6,27 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from anydepth.atomic import write_text
-from anydepth.config import Config, with_changes
+from anydepth.config import Config, make_config, with_changes
 from anydepth.errors import UsageError
+from anydepth.evaluation.report.records import Stored
 from anydepth.evaluation.study.variants import (
     Variant,
     baseline,
     block_parameters,
+    chosen_experiments,
     planned_variants,
     sampled,
     seeded,
     variant_changes,
     variant_config,
 )
+from anydepth.limits import MOST_MINUTES, MOST_PIECES, MOST_SEEDS
+from anydepth.reading import LARGE, Unreadable, checked, read_json
 
 FORMAT = 1
 STATES = ("waiting", "done", "failed", "blocked")
@@ -73,6 +79,32 @@ class Study:
     def changes(self, variant: Variant) -> tuple[str, ...]:
         """What a run changes in the study's settings."""
         return variant_changes(variant, self.config.training.seed, self.second_stage)
+
+
+@dataclass(frozen=True)
+class StoredData:
+    """What study.json tells of the text: where it is, and what the estimate needs."""
+
+    folder: str
+    fingerprint: str
+    vocabulary: Annotated[int, Field(ge=1, le=MOST_PIECES)]
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """study.json, as far as a study goes on from it."""
+
+    format: Literal[1]
+    title: str
+    experiments: list[str]
+    command: str
+    config: dict[str, Any]
+    exit_config: list[str]
+    data: StoredData
+    seeds: Annotated[list[int], Field(min_length=1, max_length=MOST_SEEDS)]
+    minutes_per_run: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None
+    machine: dict[str, Any]
+    versions: dict[str, Any]
 
 
 class Places:
@@ -136,7 +168,7 @@ class Places:
 
     def _note(self, step: Step) -> dict[str, Any] | None:
         try:
-            note = json.loads(self.marker(step).read_text(encoding="utf-8"))
+            note = read_json(self.marker(step))
             is_whole = isinstance(note["minutes"], float | int) and isinstance(note["seen"], dict) and bool(note["stamp"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -240,23 +272,27 @@ def save_study(places: Places, study: Study, steps: Sequence[dict[str, Any]]) ->
 def load_study(places: Places) -> Study:
     """The study that was written down at `places`."""
     try:
-        values = json.loads(places.study_file.read_text(encoding="utf-8"))
-        if values["format"] != FORMAT:
-            raise ValueError(f"its format is {values['format']}, not {FORMAT}")
-        data = dict(values["data"])
-        return Study(
-            experiments=tuple(values["experiments"]),
-            config=Config.model_validate(values["config"]),
-            data=data.pop("folder"),
-            fingerprint=data.pop("fingerprint"),
-            seeds=len(values["seeds"]),
-            second_stage=tuple(values["exit_config"]),
-            title=values["title"],
-            command=values["command"],
-            minutes_per_run=values["minutes_per_run"],
-            about={"data": data, "machine": values["machine"], "versions": values["versions"]},
+        values = read_json(places.study_file)
+        stored = checked(StoredStudy, values)
+        study = Study(
+            experiments=tuple(stored.experiments),
+            config=make_config(stored.config, origin="its config"),
+            data=stored.data.folder,
+            fingerprint=stored.data.fingerprint,
+            seeds=len(stored.seeds),
+            second_stage=tuple(stored.exit_config),
+            title=stored.title,
+            command=stored.command,
+            minutes_per_run=stored.minutes_per_run,
+            about={
+                "data": {name: value for name, value in values["data"].items() if name not in ("folder", "fingerprint")},
+                "machine": stored.machine,
+                "versions": stored.versions,
+            },
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        chosen_experiments(list(study.experiments))
+        return study
+    except (OSError, Unreadable, UsageError) as error:
         raise UsageError(f"{places.study_file} cannot be read ({error}); restore it from a copy or choose another --to") from error
 
 
@@ -270,6 +306,16 @@ def step_json(step: Step, state: str, minutes: float | None, reason: str | None)
     assert state in STATES
     shown = {name: value for name, value in asdict(step).items() if name in ("name", "command", "needs")}
     return {**shown, "needs": list(step.needs), "state": state, "minutes": minutes, "reason": reason}
+
+
+def read_record(file: Path, kind: type[Stored]) -> dict[str, Any]:
+    """What `write_record` wrote to `file`, where it is a record of this kind."""
+    try:
+        record: dict[str, Any] = read_json(file, most=LARGE)
+        checked(kind, record)
+    except (OSError, Unreadable) as error:
+        raise UsageError(f"{file} is no record of a study ({error}); restore it from a copy or measure again in a new folder") from error
+    return record
 
 
 def write_record(file: Path, values: dict[str, Any]) -> None:

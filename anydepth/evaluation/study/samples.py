@@ -1,6 +1,5 @@
 """Looking at words: single sentences, positions and scores of one run at three depths (figures 6 to 9)."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from anydepth.errors import UsageError
 from anydepth.evaluation.measure import average_exit
 from anydepth.evaluation.plots.positions import position_histograms
 from anydepth.evaluation.plots.records import probability
 from anydepth.evaluation.plots.scores import BINS, joint_histogram
+from anydepth.evaluation.report.records import Positions, Scores
 from anydepth.evaluation.study.evidence import Figure, ratio_figure
 from anydepth.evaluation.study.measuring import tuned_points
-from anydepth.evaluation.study.plan import Places, Study, write_record
+from anydepth.evaluation.study.plan import Places, Study, read_record, write_record
 from anydepth.inference.translator import Translation, Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.text.prepare import PreparedData
@@ -132,8 +133,10 @@ def word_figures(places: Places, name: str) -> list[tuple[float, Figure]]:
     file = places.records / f"{name}.json"
     if not file.exists() or not statistics_file(places).exists():
         return []
-    models = json.loads(file.read_text(encoding="utf-8"))["models"]
+    models = read_record(file, Positions if name == "positions" else Scores)["models"]
     tensors = load_tensors(statistics_file(places))[0]
+    if missing := [number for number in range(len(models)) if f"{name}/{number}" not in tensors]:
+        raise UsageError(f"{statistics_file(places)} has no statistics of model {missing[0] + 1} of {file}; measure again in a new folder")
     found = [(model["average_exit"], difference_of(tensors[f"{name}/{number}"].numpy())) for number, model in enumerate(models)]
     return [(depth, figure) for depth, figure in found if figure is not None]
 

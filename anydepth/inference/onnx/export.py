@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from anydepth.atomic import put_back, replacing_folder, write_bytes, write_text
 from anydepth.checksums import checked_object, file_hash, with_checksum
+from anydepth.config import Config
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.inference.points import kept_points, weights_fingerprint
 from anydepth.model.run import Run, changing
+from anydepth.reading import MEDIUM, checked, plain_name, read_bytes, shown
 
 FORMAT = 2
 OPSET = 17
@@ -79,6 +81,20 @@ NO_POINTS = """\
 There is no operating_points.json: `anydepth tune` finds thresholds, tells what they give on a validation set, and stores them in the
 run's operating_points.json. Exports made afterwards have a copy.
 """
+
+
+@dataclass(frozen=True)
+class OnnxManifest:
+    """manifest.json: the weights that were exported, by their fingerprint, and the checksum of every other file."""
+
+    format: int
+    precision: str
+    weights: str
+    files: dict[str, str]
+
+    def __post_init__(self) -> None:
+        if odd := [name for name in self.files if not plain_name(name)]:
+            raise ValueError(f"it lists {shown(odd[0])}, which is not the name of a file beside it")
 
 
 def export_folder(run: Run, *, int8: bool) -> Path:
@@ -171,33 +187,42 @@ def checked_export(run: Run, *, int8: bool) -> dict[str, Path]:
     if not (folder / MANIFEST_NAME).exists():
         raise RunError(f"{run.folder} has no {'int8 ' if int8 else ''}ONNX export; make it with {again}")
     manifest = checked_files(folder, again)
-    if not run.weights_file.exists() or manifest["weights"] != weights_fingerprint(run):
+    if not run.weights_file.exists() or manifest.weights != weights_fingerprint(run):
         raise RunError(f"{folder} was exported from other weights than {run.folder} has now; export again with {again}")
-    if manifest["precision"] != _precision(int8):
-        raise RunError(f"{folder} holds an export in {manifest['precision']}, not in {_precision(int8)}; export again with {again}")
-    return {Path(name).stem: folder / name for name in manifest["files"] if name.endswith(".onnx")}
+    if manifest.precision != _precision(int8):
+        raise RunError(f"{folder} holds an export in {manifest.precision}, not in {_precision(int8)}; export again with {again}")
+    if missing := [name for name in graph_names(run.config) if f"{name}.onnx" not in manifest.files]:
+        raise RunError(f"{folder / MANIFEST_NAME} does not list {missing[0]}.onnx, which this model needs; export again with {again}")
+    return {Path(name).stem: folder / name for name in manifest.files if name.endswith(".onnx")}
 
 
-def checked_files(folder: Path, again: str) -> dict[str, Any]:
+def checked_files(folder: Path, again: str) -> OnnxManifest:
     """The manifest of the export in `folder`, all of whose files are there and whole; `again` tells how to export it again."""
     manifest = _read_manifest(folder / MANIFEST_NAME, again)
-    for name, expected in manifest["files"].items():
+    for name, expected in manifest.files.items():
         file = folder / name
-        if not file.exists():
+        if not file.is_file():
             raise RunError(f"{file} is missing; export again with {again}")
         if file_hash(file) != expected:
             raise RunError(f"{file} is damaged (its checksum differs); export again with {again}")
     return manifest
 
 
-def _read_manifest(path: Path, again: str) -> dict[str, Any]:
+def graph_names(config: Config) -> list[str]:
+    """The graphs that a model needs to translate; its halting module, where it has one, is computed without a graph."""
+    model = config.model
+    blocks = range(1, model.blocks + 1)
+    exits = model.classifier_exits if model.classifiers == "untied" else model.classifier_exits[-1:]
+    each_block = [f"{part}{n}" for n in blocks for part in ("source", "keys_values", "block")]
+    return ["encoder", "embedding", *each_block, *(f"classifier{n}" for n in exits)]
+
+
+def _read_manifest(path: Path, again: str) -> OnnxManifest:
     try:
-        manifest = checked_object(path.read_bytes())
-        is_right = {"weights", "files", "precision"} <= manifest.keys() and isinstance(manifest["files"], dict)
+        values = checked_object(read_bytes(path, most=MEDIUM))
+        if values.get("format") != FORMAT:
+            found = shown(values.get("format"))
+            raise RunError(f"{path} is not a manifest of this version (format {found}, not {FORMAT}); export again with {again}")
+        return checked(OnnxManifest, values)
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}); export again with {again}") from error
-    if not is_right or manifest.get("format") != FORMAT:
-        raise RunError(
-            f"{path} is not a manifest of this version (format {manifest.get('format')}, not {FORMAT}); export again with {again}"
-        )
-    return manifest

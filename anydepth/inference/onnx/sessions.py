@@ -16,13 +16,16 @@ Array: TypeAlias = np.ndarray
 class Program:
     """One graph in ONNX Runtime. Contiguous arrays go in, and arrays come out, without being copied."""
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
+    def __init__(self, session: Any, file: Path) -> None:
+        self.session, self.file = session, file
         self.outputs = [output.name for output in session.get_outputs()]
 
     def __call__(self, **inputs: Array) -> list[Array]:
         """The outputs for `inputs`."""
-        outputs: list[Array] = self.session.run(self.outputs, inputs)
+        try:
+            outputs: list[Array] = self.session.run(self.outputs, inputs)
+        except Exception as error:  # ONNX Runtime's own classes have no common one
+            raise RunError(f"{self.file} cannot be run ({str(error).splitlines()[0]}); export again") from error
         return outputs
 
 
@@ -40,7 +43,7 @@ def open_programs(files: Mapping[str, Path], *, threads: int | None) -> dict[str
     programs = {}
     for name, file in files.items():
         try:
-            programs[name] = Program(onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"]))
+            programs[name] = Program(onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"]), file)
         except Exception as error:  # ONNX Runtime's own classes have no common one
             raise RunError(
                 f"ONNX Runtime {onnxruntime.__version__} cannot open {file} ({str(error).splitlines()[0]}); upgrade it"

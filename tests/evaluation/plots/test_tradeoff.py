@@ -194,15 +194,15 @@ EXPECTED = 'expected what "anydepth evaluate --json" writes, or the operating_po
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("BLEU 34.2", " is not JSON; "),
-        ("", " is not JSON; "),
+        ("BLEU 34.2", " cannot be used: it is not JSON: Expecting value: line 1 column 1 (char 0); "),
+        ("", " cannot be used: it is not JSON: Expecting value: line 1 column 1 (char 0); "),
         ("[1, 2]", " has neither results nor sets of points; "),
         ('{"loss": 2.0}', " has neither results nor sets of points; "),
         (json.dumps(evaluation([])), " has no points; "),
         ('{"weights": "0", "sets": []}', " has no points; "),
         ('{"sets": [{"points": []}]}', " has no points; "),
         ('{"results": []}', ": recipe: field required; "),
-        (json.dumps(evaluation()).replace("34.4", "NaN"), ": results.0.scores.bleu.value: input should be a finite number; "),
+        (json.dumps(evaluation()).replace("34.4", "NaN"), " cannot be used: it has NaN, which is no number; "),
         (json.dumps(evaluation()).replace('"value"', '"worth"'), ": results.0.scores.bleu.value: field required; "),
         (json.dumps(evaluation()).replace("0.41", "-1"), ": results.0.flops_share: input should be greater than 0; "),
         (json.dumps(operating_points()).replace('"bleu"', '"chrf"'), ": sets.0.points.0.bleu: field required; "),
@@ -217,7 +217,7 @@ def test_a_file_of_another_kind_is_refused_by_name(tmp_path: Path, text: str, pr
 
 def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"sets": "\xe9"}')
-    with pytest.raises(UsageError, match=re.escape(f"{tmp_path / 'latin.json'} is not JSON")):
+    with pytest.raises(UsageError, match=re.escape(f"{tmp_path / 'latin.json'} cannot be used: it is not UTF-8 (byte 0xE9 at 11)")):
         read_points([tmp_path / "latin.json"])
     with pytest.raises(UsageError, match=re.escape(f"cannot read {tmp_path / 'none.json'}: No such file or directory; {EXPECTED}")):
         read_points([tmp_path / "none.json"])

