@@ -192,7 +192,7 @@ def translate(
     tell_if_unfinished(run)
     lines = translator.translate_stream(
         input_lines(source),
-        policy=wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop)),
+        policy=wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop), beam=beam, length_penalty=length_penalty),
         beam=beam,
         length_penalty=length_penalty,
         best=best,

@@ -63,10 +63,16 @@ def tell_if_unfinished(run: Path) -> None:
         say(f"the training of {run} was interrupted at update {update:,}; go on with `anydepth train --resume --to {run}`")
 
 
-def wished_policy(translator: "Translator", policy: str | None, wish: "Wish") -> "Policy":
-    """The policy by name, or the operating point that a wish asks for, which is told."""
+def wished_policy(
+    translator: "Translator", policy: str | None, wish: "Wish", *, beam: int | None = None, length_penalty: float | None = None
+) -> "Policy":
+    """The policy by name, or the operating point that a wish asks for, which is told, and in which other way search goes than it was
+    measured."""
     if not wish.is_made:
         return translator.policy(policy)
     point, found = translator.operating_point(wish, policy=policy)
-    say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}")
+    search = translator.search_settings(beam=beam, length_penalty=length_penalty)
+    otherwise = found.otherwise(beam=search.beam, length_penalty=search.length_penalty, engine=translator.engine.name)
+    here = f"; here with {otherwise}" if otherwise else ""
+    say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
     return translator.policy(point.policy)

@@ -36,7 +36,7 @@ def plot_tokens(
 
     style.check_figure_path(to)
     translator = Translator.load(run)
-    chosen = wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop))
+    chosen = wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop), beam=beam)
     (translation,) = translator.translate([sentence], policy=chosen, beam=beam)
     style.save_figure(tokens.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
     print(translation.line)
@@ -109,7 +109,7 @@ def translated_test(run: Path, test: str, policy: str | None, wish: "Wish", beam
     from anydepth.text.corpus import open_lines, side_path
 
     translator = Translator.load(run)
-    chosen = wished_policy(translator, policy, wish)
+    chosen = wished_policy(translator, policy, wish, beam=beam)
     lines = list(open_lines(side_path(test, Run(run).data_note()["source_lang"])))
     say(f"translating {len(lines):,} sentences with {chosen.name}")
     return translator.translate(lines, policy=chosen, beam=beam), translator.model.blocks

@@ -35,12 +35,11 @@ from anydepth.evaluation.study.revision import revision
 from anydepth.evaluation.study.samples import look_at_words
 from anydepth.evaluation.study.trends import compare
 from anydepth.evaluation.study.variants import Variant, chosen_experiments, one_classifier, seeded, variant_config
-from anydepth.evaluation.tuning import MOST_OVERLAP
 from anydepth.locks import in_turn, one_writer
 from anydepth.model.run import Run
 from anydepth.reading import Unreadable, json_of
 from anydepth.shipped import shipped_file
-from anydepth.text.overlap import pairs_seen_in_training
+from anydepth.text.overlap import MOST_OVERLAP, pairs_in, pairs_seen_in_training
 from anydepth.text.prepare import PreparedData
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 from anydepth.training.timing import update_seconds
@@ -154,13 +153,31 @@ def first_stage(file: Path | None) -> Config:
 
 
 def check_held_out(data: PreparedData) -> None:
-    """Refuses validation text that was trained on: thresholds are tuned on it, at the end of long trainings."""
-    seen = pairs_seen_in_training(data, list(zip(*data.references("valid"), strict=True)))
-    if len(seen) > MOST_OVERLAP * data.manifest.splits["valid"].pairs:
+    """Refuses held-out text that is not: thresholds are tuned on valid and figures come from test, at the end of long trainings."""
+    valid, test = (list(zip(*data.references(split), strict=True)) for split in ("valid", "test"))
+    if valid == test:
         raise UsageError(
-            f"{len(seen):,} of the {data.manifest.splits['valid'].pairs:,} validation pairs of {data.folder} are in its training text "
-            f"(the first is line {seen[0] + 1:,}), and thresholds are tuned on them; prepare it again with held-out text"
+            f"the validation and the test text of {data.folder} are the same ({first_line(data, 'test', 0)} on), and thresholds are tuned "
+            "on one and measured on the other; prepare it again with two texts"
         )
+    refuse_overlap(data, "valid", valid, pairs_seen_in_training(data, valid), "training", "thresholds are tuned on them")
+    refuse_overlap(data, "test", test, pairs_seen_in_training(data, test), "training", "figures are measured on them")
+    refuse_overlap(data, "test", test, pairs_in(test, valid), "validation", "thresholds are tuned on these")
+
+
+def refuse_overlap(data: PreparedData, split: str, pairs: Sequence[tuple[str, str]], seen: Sequence[int], where: str, why: str) -> None:
+    """Refuses a held-out text of which more than a few pairs are in other text as well."""
+    if len(seen) > MOST_OVERLAP * len(pairs):
+        kind = {"valid": "validation", "test": "test"}[split]
+        raise UsageError(
+            f"{len(seen):,} of the {len(pairs):,} {kind} pairs of {data.folder} are in its {where} text "
+            f"(the first is {first_line(data, split, seen[0])}), and {why}; prepare it again with held-out text"
+        )
+
+
+def first_line(data: PreparedData, split: str, number: int) -> str:
+    """Where a pair stands, for a message."""
+    return f"{data.folder / f'{split}.{data.source_lang}'} line {number + 1:,}"
 
 
 def grown(before: Study, now: Study, places: Places) -> Study:

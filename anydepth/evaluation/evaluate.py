@@ -10,16 +10,17 @@ import torch
 from anydepth import __version__
 from anydepth.atomic import write_text
 from anydepth.checksums import known_hash
-from anydepth.errors import UsageError
+from anydepth.errors import CorpusError, UsageError
 from anydepth.evaluation.measure import Measurement, executed_mflops_per_token, measure
 from anydepth.evaluation.significance import paired_bootstrap
 from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.exits.parsing import threshold_family
 from anydepth.inference.engines import AUTOMATIC
-from anydepth.inference.points import Wish
+from anydepth.inference.points import PointSet, Wish, text_fingerprint
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
 from anydepth.text.corpus import open_lines, read_pairs
+from anydepth.text.overlap import MOST_OVERLAP, pairs_in
 
 EACH_EXIT = "each"
 
@@ -81,8 +82,13 @@ def evaluate_run(
         raise UsageError(f"--output {output} must be a file in a folder that exists")
     translator, run, given = Translator.load(folder, engine=engine, int8=int8), Run(folder), asdict(options or Options())
     note = run.data_note()
-    chosen = [translator.policy(name) for name in wished_names(policies, translator, wish)]
-    sources, references = zip(*read_pairs(test, note["source_lang"], note["target_lang"]), strict=True)
+    wanted = wished_policies(policies, translator, wish)
+    chosen = [translator.policy(name) for name, _ in wanted]
+    pairs = list(read_pairs(test, note["source_lang"], note["target_lang"]))
+    sources, references = zip(*pairs, strict=True)
+    for name, found in wanted:
+        if found is not None and (doubts := tuning_doubts(found, translator, test, pairs, options or Options())):
+            say(f"warning: {name} {doubts}")
     rival = None if against is None else rival_lines(against, translator, sources, given, say)
     results, lines = [], []
     for policy in chosen:
@@ -102,16 +108,54 @@ def evaluate_run(
 
 
 def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[str | None]:
-    """The names of the policies to measure, families replaced by the operating point that meets the wish best.
+    """The names of the policies to measure, families replaced by the operating point that meets the wish best."""
+    return [name for name, _ in wished_policies(policies, translator, wish)]
+
+
+def wished_policies(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[tuple[str | None, PointSet | None]]:
+    """The names of the policies to measure; those that a wish chose come with the tuning that found them.
 
     A wish is never passed over: where no family is named, the best operating point of all comes last.
     """
     if wish is None or not wish.is_made:
-        return policy_names(policies, translator)
+        return [(name, None) for name in policy_names(policies, translator)]
     names = policy_names(policies, translator) if policies else []
-    if not any(is_family(name) for name in names):
-        return [*names, translator.operating_point(wish)[0].policy]
-    return [translator.operating_point(wish, policy=name)[0].policy if is_family(name) else name for name in names]
+    if not any(map(is_family, names)):
+        return [*((name, None) for name in names), wished_point(translator, wish, None)]
+    return [wished_point(translator, wish, name) if is_family(name) else (name, None) for name in names]
+
+
+def wished_point(translator: Translator, wish: Wish, family: str | None) -> tuple[str, PointSet]:
+    """The policy of the operating point that meets a wish best, and the tuning that found it."""
+    point, found = translator.operating_point(wish, policy=family)
+    return point.policy, found
+
+
+def tuning_doubts(found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Options) -> str:
+    """Why figures of a point say less than they seem to: it was tuned on this text, or with another search; empty where it was not."""
+    search = translator.search_settings(beam=options.beam, length_penalty=options.length_penalty)
+    otherwise = found.otherwise(beam=search.beam, length_penalty=search.length_penalty, engine=translator.engine.name)
+    parts = [
+        tuned_on(found, translator, test, pairs),
+        f"was tuned with beam {found.beam}, length penalty {found.length_penalty:g}, and is measured with {otherwise}" if otherwise else "",
+    ]
+    return "; it ".join(part for part in parts if part)
+
+
+def tuned_on(found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """How much of the test text a point was tuned on, in words; empty where none of it is known to be."""
+    assert translator.run is not None
+    note = translator.run.data_note()
+    languages = note["source_lang"], note["target_lang"]
+    if text_fingerprint(test, *languages) == found.valid_fingerprint:
+        return "was tuned on this very text, so its BLEU here is not that of unseen text"
+    try:
+        seen = pairs_in(pairs, read_pairs(found.valid, *languages))
+    except CorpusError:
+        return ""  # the text is no longer where it was, and its fingerprint is another
+    if len(seen) <= MOST_OVERLAP * len(pairs):
+        return ""
+    return f"was tuned on {found.valid}, which has {len(seen):,} of these {len(pairs):,} pairs (the first is line {seen[0] + 1:,})"
 
 
 def is_family(policy: str | None) -> bool:

@@ -10,25 +10,24 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from anydepth.atomic import write_text
-from anydepth.checksums import checked_object, file_hash, with_checksum
+from anydepth.checksums import checked_object, with_checksum
 from anydepth.errors import CorpusError, RunError, UsageError
 from anydepth.evaluation.measure import measure
 from anydepth.evaluation.replay import Record, Replayed, record, replay
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.parsing import TRAINED, threshold_family, threshold_policy
 from anydepth.exits.policies import FixedExit, Policy
-from anydepth.inference.points import OperatingPoint, PointSet, kept_points, save_points, weights_fingerprint
+from anydepth.inference.points import OperatingPoint, PointSet, kept_points, save_points, text_fingerprint, weights_fingerprint
 from anydepth.inference.translator import Translation, Translator
 from anydepth.model.run import Run, changing, training_data
 from anydepth.reading import checked
-from anydepth.text.corpus import read_pairs, side_path
-from anydepth.text.overlap import pairs_seen_in_training
+from anydepth.text.corpus import read_pairs
+from anydepth.text.overlap import MOST_OVERLAP, pairs_seen_in_training
 from anydepth.text.prepare import MANIFEST_NAME
 from anydepth.text.tokens import TokenPairs, TokenSide
 
 Say = Callable[[str], None]
 DIGITS = 5  # thresholds are rounded before they are measured, so that their names tell them exactly
-MOST_OVERLAP = 0.01
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,7 @@ def _tuned(folder: Path, valid: str, policy: str | None, settings: TuneSettings,
         sentences=len(text.sources),
         full_depth_bleu=tuner.full.bleu,
         points=(*(best[number] for number in sorted(best)), tuner.full),
+        engine=translator.engine.name,
     )
     save_points(run, found)
     return found
@@ -141,8 +141,7 @@ def validation_text(run: Run, valid: str, say: Say) -> ValidationText:
             raise CorpusError(f"{told}; thresholds tuned on text that was trained on stop too early, so give held-out text")
         say(f"warning: {told}")
     sources, references = (list(side) for side in zip(*pairs, strict=True))
-    fingerprint = "-".join(file_hash(side_path(valid, language))[:16] for language in languages)
-    return ValidationText(valid, fingerprint, sources, references)
+    return ValidationText(valid, text_fingerprint(valid, *languages), sources, references)
 
 
 class Tuner:

@@ -15,6 +15,7 @@ from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_BLOCKS, MOST_CANDIDATE
 from anydepth.model.run import Run
 from anydepth.reading import Unreadable, checked, json_of
 from anydepth.seal import write_text
+from anydepth.text.corpus import side_path
 
 ROUNDING = 1e-6
 Bleu = Annotated[float, Field(ge=0, le=100.01)]  # rounding lifts a perfect score above 100
@@ -49,6 +50,17 @@ class PointSet:
     sentences: Annotated[int, Field(ge=1, le=MOST_UPDATES)]
     full_depth_bleu: Bleu
     points: tuple[OperatingPoint, ...]
+    engine: str = ""  # older points do not say; theirs was one of float32
+
+    def otherwise(self, *, beam: int, length_penalty: float, engine: str) -> str:
+        """In which other way than the points were measured search goes here, such as "beam 5, 8-bit products"; empty if in none."""
+        own, here = (8 if name.endswith("int8") else 32 for name in (self.engine, engine))
+        parts = [
+            f"beam {beam}" if beam != self.beam else "",
+            f"length penalty {length_penalty:g}" if length_penalty != self.length_penalty else "",
+            f"{here}-bit products" if own != here else "",
+        ]
+        return ", ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,11 @@ class Wish:
 def weights_fingerprint(run: Run) -> str:
     """What tells the weights of a run from all others."""
     return known_hash(run.weights_file)
+
+
+def text_fingerprint(prefix: str, *languages: str) -> str:
+    """What tells the text PREFIX from all others, whatever its name."""
+    return "-".join(known_hash(side_path(prefix, language))[:16] for language in languages)
 
 
 def save_points(run: Run, found: PointSet) -> None:

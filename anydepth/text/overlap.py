@@ -1,6 +1,6 @@
-"""Held-out pairs that are also in the training text."""
+"""Held-out pairs that are also in the training text, or in other held-out text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Int, Integer
@@ -9,6 +9,7 @@ from anydepth.text.prepare import PreparedData
 from anydepth.text.tokens import TokenPairs
 
 CHUNK = 1_000_000
+MOST_OVERLAP = 0.01  # of the pairs of a held-out text; more is no accident of short sentences
 
 
 def pairs_seen_in_training(data: PreparedData, pairs: Sequence[tuple[str, str]]) -> list[int]:
@@ -25,6 +26,12 @@ def pairs_seen_in_training(data: PreparedData, pairs: Sequence[tuple[str, str]])
         for number in _of_lengths(train, start, min(start + CHUNK, len(train)), lengths):
             seen.update(wanted.get((_key(train.source(number)), _key(train.target(number))), []))
     return sorted(seen)
+
+
+def pairs_in(pairs: Sequence[tuple[str, str]], others: Iterable[tuple[str, str]]) -> list[int]:
+    """The numbers (from 0) of the `pairs` that are among the `others`, line by line."""
+    known = set(others)
+    return [number for number, pair in enumerate(pairs) if pair in known]
 
 
 def _of_lengths(train: TokenPairs, start: int, stop: int, lengths: Int[np.ndarray, " distinct"]) -> list[int]:

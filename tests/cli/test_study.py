@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli.commands import PATIENCE, anydepth, assert_refused, contents, done, finish, start
+from cli.commands import PATIENCE, Outcome, anydepth, assert_refused, contents, done, finish, start
 from cli.conftest import SETTINGS, write_text_pairs
 
 import anydepth.study as studies
@@ -282,9 +282,34 @@ def test_a_second_stage_whose_origin_was_trained_again_starts_again(whole: Path,
     assert run.start_file.read_bytes() != before
 
 
-def test_validation_text_that_was_trained_on_is_refused_before_anything_is_trained(text: Path, own_settings: Path, tmp_path: Path) -> None:
-    languages = ["--source-lang", "de", "--target-lang", "en"]
-    splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", text / "train")]
-    done("prepare", *languages, *splits, "--vocab-size", 310, "--to", tmp_path / "data")
-    outcome = anydepth("study", "table1", "--data", tmp_path / "data", "--to", tmp_path / "study", "--config", own_settings)
-    assert_refused(outcome, "60 of the 60 validation pairs", "are in its training text", "held-out text")
+def refused_study(folder: Path, text: dict[str, Path], settings: Path) -> Outcome:
+    """The outcome of a study of these splits."""
+    splits = [word for split, prefix in text.items() for word in (f"--{split}", prefix)]
+    done("prepare", "--source-lang", "de", "--target-lang", "en", *splits, "--vocab-size", 310, "--to", folder / "data")
+    return anydepth("study", "table1", "--data", folder / "data", "--to", folder / "study", "--config", settings)
+
+
+def test_held_out_text_that_was_trained_on_is_refused_before_anything_is_trained(text: Path, own_settings: Path, tmp_path: Path) -> None:
+    write_text_pairs(tmp_path, "valid", 9, shortest=5)
+    write_text_pairs(tmp_path, "test", 12, shortest=5)
+    train = text / "train"
+    for split, kind, why in (("valid", "validation", "thresholds are tuned on them"), ("test", "test", "figures are measured on them")):
+        splits = {"train": train, "valid": tmp_path / "valid", "test": tmp_path / "test", split: train}
+        outcome = refused_study(tmp_path / split, splits, own_settings)
+        told = f"60 of the 60 {kind} pairs of {tmp_path / split / 'data'} are in its training text"
+        assert_refused(outcome, told, f"(the first is {tmp_path / split / 'data' / split}.de line 1), and {why}", "held-out text")
+        assert not (tmp_path / split / "study").exists()
+
+
+def test_test_text_that_thresholds_would_be_tuned_on_is_refused(text: Path, own_settings: Path, tmp_path: Path) -> None:
+    for split, count in (("valid", 9), ("new", 5)):
+        write_text_pairs(tmp_path, split, count, shortest=5)
+    for language in ("de", "en"):
+        own, other = ((tmp_path / f"{split}.{language}").read_text(encoding="utf-8") for split in ("new", "valid"))
+        (tmp_path / f"test.{language}").write_text(own + other, encoding="utf-8")
+    splits = {"train": text / "train", "valid": tmp_path / "valid", "test": tmp_path / "test"}
+    told = f"9 of the 14 test pairs of {tmp_path / 'part' / 'data'} are in its validation text"
+    first = f"(the first is {tmp_path / 'part' / 'data' / 'test'}.de line 6), and thresholds are tuned on these"
+    assert_refused(refused_study(tmp_path / "part", splits, own_settings), told, first, "held-out text")
+    same = refused_study(tmp_path / "same", splits | {"test": tmp_path / "valid"}, own_settings)
+    assert_refused(same, f"the validation and the test text of {tmp_path / 'same' / 'data'} are the same", "test.de line 1", "two texts")

@@ -33,7 +33,35 @@ def test_a_wish_translates_with_the_stored_point_and_says_so(tuned: Tuned, wish:
     outcome = done("translate", tuned.run, *options, stdin=LINES)
     assert outcome.out == done("translate", tuned.run, "--policy", policy, stdin=LINES).out
     (point,) = (point for point in tuned.points if point.policy == policy)
-    assert re.fullmatch(rf"{re.escape(f'{wish} {options[1]:g}: {point.describe()}')}, measured on \S+ with beam 1\n", outcome.err)
+    said = rf"{re.escape(f'{wish} {options[1]:g}: {point.describe()}')}, measured on \S+ with beam 1"
+    assert re.fullmatch(rf"{said}; here with beam 2\n", outcome.err)
+    alike = done("translate", tuned.run, *options, "--beam", 1, stdin=LINES)
+    assert re.fullmatch(rf"{said}\n", alike.err)
+
+
+def test_a_wish_that_is_drawn_tells_of_another_beam(tuned: Tuned, tmp_path: Path) -> None:
+    picture = ["--to", tmp_path / "tokens.svg"]
+    outcome = done("plot", "tokens", tuned.run, "der hund", *picture, "--average-exit", 3)
+    assert outcome.err.endswith("with beam 1; here with beam 2\n")
+
+
+def test_a_wish_that_is_timed_tells_of_other_beams(tuned: Tuned, text: Path) -> None:
+    quick = ["--fp32", "--batch", 1, "--rounds", 1, "--sentences", 1, "--beam", 1, "--beam", 3, "--beam", 2]
+    outcome = done("bench", tuned.run, "--test", text / "test", "--average-exit", 3, *quick)
+    warned = [line for line in outcome.err.splitlines() if line.startswith("warning: ")]
+    assert len(warned) == 1
+    assert warned[0].endswith("was tuned with beam 1; the BLEU and exits of beam 3, 2 may be others")
+
+
+def test_a_wish_that_is_measured_on_the_text_it_was_tuned_on_says_so_in_one_line(tuned: Tuned, held_out: Path, text: Path) -> None:
+    options, policy = wished(tuned, "--average-exit")
+    on_it = done("evaluate", tuned.run, "--test", held_out, *options)
+    assert on_it.err.splitlines()[0] == (
+        f"warning: {policy} was tuned on this very text, so its BLEU here is not that of unseen text; "
+        "it was tuned with beam 1, length penalty 1, and is measured with beam 2"
+    )
+    assert on_it.err.count("warning") == 1
+    assert "warning" not in done("evaluate", tuned.run, "--test", text / "test", *options, "--beam", 1).err
 
 
 @pytest.mark.parametrize("wish", ["--average-exit", "--flops", "--bleu-drop"])

@@ -1,16 +1,19 @@
 """A run on a test set: which policies are measured, what they are compared with, and what is refused before anything is translated."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from evaluation.translators import make_run, make_translator, quiet
+from evaluation.translators import make_run, make_translator, quiet, write_pairs
 from tiny import BLOCKS
 
 from anydepth.errors import CorpusError, UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, Options, evaluate_run, is_family, policy_names, wished_names
-from anydepth.inference.points import OperatingPoint, PointSet, Wish, save_points
+from anydepth.inference.points import OperatingPoint, PointSet, Wish, save_points, text_fingerprint
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
+from anydepth.text.corpus import open_lines
 
 EVERY = [*(f"fixed:{n}" for n in range(1, BLOCKS + 1)), "uniform"]
 DEEP, SHALLOW = "confidence:0.75", "shortlist:8:0.25"
@@ -56,6 +59,79 @@ def test_a_wish_is_met_by_the_families_that_are_named_and_never_passed_over(run:
     translator = Translator.load(run.folder)
     assert wished_names(policies, translator, Wish(average_exit=3.0)) == names
     assert wished_names(policies, translator, Wish()) == wished_names(policies, translator, None) == policy_names(policies, translator)
+
+
+def with_points(run: Run, folder: Path, **recipe: Any) -> Path:
+    """A copy of the run whose one point was tuned so."""
+    copy = Run(shutil.copytree(run.folder, folder / "copy"))
+    copy.points_file.unlink()
+    plain = {
+        "method": "replay",
+        "candidates": 9,
+        "seed": 1,
+        "beam": 2,
+        "length_penalty": 1.0,
+        "valid": "gone",
+        "valid_fingerprint": "12-34",
+    }
+    known = {"sentences": 5, "full_depth_bleu": 30.0, "points": (OperatingPoint(DEEP, 28.0, 3.0, 0.75),)}
+    save_points(copy, PointSet(policy="confidence", **(plain | known | recipe)))
+    return copy.folder
+
+
+def told(folder: Path, test: str, **options: Any) -> list[str]:
+    """The warnings of an evaluation with a wish."""
+    lines: list[str] = []
+    evaluate_run(folder, test, [], wish=Wish(average_exit=3.0), options=Options(**options), say=lines.append)
+    return [line for line in lines if line.startswith("warning: ")]
+
+
+TUNED_HERE = f"warning: {DEEP} was tuned on this very text, so its BLEU here is not that of unseen text"
+
+
+def test_a_point_that_was_tuned_on_the_test_text_is_told_whatever_the_texts_name(run: Run, valid: str, tmp_path: Path) -> None:
+    folder = with_points(run, tmp_path, valid="gone", valid_fingerprint=text_fingerprint(valid, "de", "en"))
+    for language in ("de", "en"):
+        shutil.copy(f"{valid}.{language}", tmp_path / f"other.{language}")
+    assert told(folder, valid) == told(folder, str(tmp_path / "other")) == [TUNED_HERE]
+
+
+def test_a_test_text_that_holds_pairs_of_the_tuned_text_is_told_with_their_number(run: Run, valid: str, tmp_path: Path) -> None:
+    folder = with_points(run, tmp_path, valid=valid)
+    pairs = list(zip(*([*open_lines(Path(f"{valid}.{language}"))] for language in ("de", "en")), strict=True))
+    grown = write_pairs(tmp_path / "grown", [("neu und anders", "new and other"), *pairs[:2]])
+    assert told(folder, grown) == [f"warning: {DEEP} was tuned on {valid}, which has 2 of these 3 pairs (the first is line 2)"]
+    other = write_pairs(tmp_path / "other", [("neu und anders", "new and other"), (pairs[0][0], "other")])
+    assert told(folder, other) == []
+
+
+@pytest.mark.parametrize(
+    ("tuned", "options", "words"),
+    [
+        ({"beam": 1}, {}, "was tuned with beam 1, length penalty 1, and is measured with beam 2"),
+        ({}, {"beam": 1}, "was tuned with beam 2, length penalty 1, and is measured with beam 1"),
+        ({}, {"length_penalty": 0.5}, "was tuned with beam 2, length penalty 1, and is measured with length penalty 0.5"),
+        ({"engine": "native-int8"}, {}, "was tuned with beam 2, length penalty 1, and is measured with 32-bit products"),
+        ({"engine": "torch"}, {"beam": 2, "length_penalty": 1.0}, ""),
+        ({}, {}, ""),
+    ],
+)
+def test_a_point_that_was_tuned_with_another_search_is_told(
+    run: Run, valid: str, tmp_path: Path, tuned: dict[str, Any], options: dict[str, Any], words: str
+) -> None:
+    assert told(with_points(run, tmp_path, **tuned), valid, **options) == ([f"warning: {DEEP} {words}"] if words else [])
+
+
+def test_text_and_search_are_told_in_one_line(run: Run, valid: str, tmp_path: Path) -> None:
+    folder = with_points(run, tmp_path, beam=1, valid_fingerprint=text_fingerprint(valid, "de", "en"))
+    assert told(folder, valid) == [f"{TUNED_HERE}; it was tuned with beam 1, length penalty 1, and is measured with beam 2"]
+
+
+def test_policies_that_nobody_wished_for_are_measured_without_a_word(run: Run, valid: str, tmp_path: Path) -> None:
+    folder = with_points(run, tmp_path, beam=1, valid_fingerprint=text_fingerprint(valid, "de", "en"))
+    lines: list[str] = []
+    evaluate_run(folder, valid, [DEEP], options=Options(beam=1), say=lines.append)
+    assert lines == [f"translating 5 sentences with {DEEP}"]
 
 
 def test_the_recipe_tells_what_was_wished_for(run: Run, valid: str) -> None:

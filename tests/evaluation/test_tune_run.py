@@ -17,7 +17,7 @@ from anydepth.evaluation import tuning
 from anydepth.evaluation.measure import measure
 from anydepth.evaluation.tuning import DIGITS, Tuner, TuneSettings, ValidationText, tune_run
 from anydepth.exits.thresholds import ThresholdExit
-from anydepth.inference.points import OperatingPoint, PointSet, load_points
+from anydepth.inference.points import OperatingPoint, PointSet, load_points, text_fingerprint
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.model.run import Run, create_run
@@ -105,11 +105,13 @@ def test_every_stored_point_is_what_decoding_it_gives(run: Run, held: str, polic
         assert decoded(point.policy) == (point.bleu, point.average_exit, point.flops_share)
     assert decoded(f"fixed:{BLOCKS}")[0] == found.full_depth_bleu > 0
     assert len({point.bleu for point in found.points}) > 1, "BLEU differs, or this shows little"
-    assert (found.policy, found.beam, found.length_penalty) == (
+    assert (found.policy, found.beam, found.length_penalty, found.engine) == (
         policy or "geometric",
         settings.beam or 2,
         0.5 if settings.length_penalty else 1.0,
+        translator.engine.name,
     )
+    assert found.valid_fingerprint == text_fingerprint(held, "de", "en")
 
 
 def test_a_further_candidate_for_a_missed_segment_is_decoded_and_kept(

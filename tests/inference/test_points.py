@@ -51,6 +51,31 @@ def test_what_is_saved_is_loaded(run: Run) -> None:
     ]
 
 
+def test_points_that_do_not_name_their_engine_are_loaded_as_points_of_float32(run: Run) -> None:
+    save_points(run, GEOMETRIC)
+    whole = json.loads(run.points_file.read_text(encoding="utf-8"))
+    del whole["sets"][0]["engine"]
+    run.points_file.write_text(json.dumps(whole), encoding="utf-8")
+    (found,) = load_points(run)
+    assert found.otherwise(beam=5, length_penalty=0.6, engine="torch") == ""
+    assert found.otherwise(beam=5, length_penalty=0.6, engine="onnx-int8") == "8-bit products"
+
+
+@pytest.mark.parametrize(
+    ("beam", "length_penalty", "engine", "words"),
+    [
+        (5, 0.6, "native", ""),
+        (1, 0.6, "torch", "beam 1"),
+        (5, 1.0, "onnx", "length penalty 1"),
+        (5, 0.6, "native-int8", "8-bit products"),
+        (1, 0.0, "native-int8", "beam 1, length penalty 0, 8-bit products"),
+    ],
+)
+def test_what_differs_from_the_search_that_measured_the_points_is_told(beam: int, length_penalty: float, engine: str, words: str) -> None:
+    found = replace(GEOMETRIC, engine="native")
+    assert found.otherwise(beam=beam, length_penalty=length_penalty, engine=engine) == words
+
+
 def test_a_set_takes_the_place_of_that_of_its_policy_and_of_no_other(run: Run) -> None:
     other_size = replace(SHORTLIST, policy="shortlist:16", points=(OperatingPoint("shortlist:16:0.5", 20.0, 1.0, 0.25),))
     for found in (GEOMETRIC, CONFIDENCE, SHORTLIST, other_size):

@@ -6,7 +6,7 @@ import pytest
 from tiny import prepare_tiny
 
 from anydepth.text import overlap
-from anydepth.text.overlap import pairs_seen_in_training
+from anydepth.text.overlap import pairs_in, pairs_seen_in_training
 from anydepth.text.prepare import PreparedData, PrepareSettings, prepare
 
 
@@ -72,3 +72,9 @@ def test_validation_pairs_are_what_a_loop_over_lines_finds(data: PreparedData, t
     expected = [number for number, pair in enumerate(mixed) if pair in train]
     assert len(expected) == 3
     assert pairs_seen_in_training(own, list(zip(*own.references("valid"), strict=True))) == expected
+
+
+def test_pairs_of_two_texts_are_found_by_both_sides() -> None:
+    pairs = [("a", "x"), ("b", "y"), ("a", "y"), ("b", "y")]
+    assert pairs_in(pairs, [("b", "y"), ("a", "z"), ("x", "a")]) == [1, 3]
+    assert pairs_in(pairs, []) == pairs_in([], pairs) == []

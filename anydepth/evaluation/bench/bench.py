@@ -27,7 +27,7 @@ from anydepth.evaluation.bench.contestants import (
 from anydepth.evaluation.bench.recipe import DECODING_ALONE, Machine, Recipe, this_machine, versions
 from anydepth.evaluation.bench.rounds import Clock
 from anydepth.evaluation.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
-from anydepth.evaluation.evaluate import wished_names
+from anydepth.evaluation.evaluate import wished_names, wished_policies
 from anydepth.exits.adaptive import AdaptiveTransformer, load_model
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting
@@ -99,8 +99,11 @@ def bench_run(
         load_ctranslate2()
     run, translator, machine = Run(folder), Translator.load(folder), this_machine()
     note = run.data_note()
-    names = wished_names(policies, translator, wish) if policies or (wish is not None and wish.is_made) else []
-    chosen = [translator.policy(None), *(translator.policy(name) for name in names)]
+    wanted = wished_policies(policies, translator, wish) if policies or (wish is not None and wish.is_made) else []
+    chosen = [translator.policy(None), *(translator.policy(name) for name, _ in wanted)]
+    for name, found in wanted:
+        if found is not None and (beams := [str(beam) for beam in settings.beams if beam != found.beam]):
+            say(f"warning: {name} was tuned with beam {found.beam}; the BLEU and exits of beam {', '.join(beams)} may be others")
     distinct = list({policy.name: policy for policy in chosen}.values())
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][: settings.sentences]
     if not pairs:
