@@ -24,7 +24,7 @@ def sentences(outcome_out: str) -> list[str]:
 def test_a_run_holds_all_that_later_commands_need(run: Path, text: Path, data: Path, tmp_path: Path) -> None:
     assert {path.name for path in run.iterdir()} == {
         *("config.toml", "data.json", "tokenizer.model", "model.safetensors", "best-0000060.safetensors", "state.safetensors"),
-        *("metrics.jsonl", "train.log", "checkpoints"),
+        *("metrics.jsonl", "train.log", "checkpoints", "seal.json", ".seal.json.lock"),
     }
     hidden = data.rename(tmp_path / "elsewhere")
     try:
