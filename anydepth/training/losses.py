@@ -15,7 +15,7 @@ class RowLosses(NamedTuple):
     total: Float[Tensor, ""]
     losses: Float[Tensor, " row"]
     log_likelihoods: Float[Tensor, " row"]
-    correct: Bool[Tensor, " row"]
+    correct: Bool[Tensor, " row"] | None  # None where no oracle looks at it
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -36,25 +36,29 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         gradient_weights: Tensor,
         smoothing: float,
         precision: torch.dtype,
-    ) -> tuple[Tensor, ...]:
+        is_for_oracle: bool,
+    ) -> tuple[Tensor | None, ...]:
         words, matrix = len(classifier), classifier.to(precision)
+        scoring = classifier if is_for_oracle else matrix  # an oracle chooses by differences that bfloat16 does not have
         mean_word = classifier.mean(dim=0)
         log_likelihoods, losses = hidden.new_empty(len(hidden)), hidden.new_empty(len(hidden))
-        correct = torch.empty_like(targets, dtype=torch.bool)
+        correct = torch.empty_like(targets, dtype=torch.bool) if is_for_oracle else None
         hidden_gradient, classifier_gradient = torch.empty_like(hidden), torch.zeros_like(classifier)
         rows_per_chunk = max(1, min(len(hidden), CHUNK_ELEMENTS // words))
-        memory = hidden.new_empty(rows_per_chunk, words, dtype=precision)
+        memory = hidden.new_empty(rows_per_chunk, words, dtype=scoring.dtype)
         for start in range(0, len(hidden), rows_per_chunk):
             rows = slice(start, min(start + rows_per_chunk, len(hidden)))
             h, y, weight = hidden[rows], targets[rows], gradient_weights[rows, None]
-            logits = torch.mm(h.to(precision), matrix.t(), out=memory[: len(h)])  # (row, word)
+            logits = torch.mm(h.to(scoring.dtype), scoring.t(), out=memory[: len(h)])  # (row, word)
+            if correct is not None:
+                correct[rows] = logits.argmax(dim=1) == y
             target_logits = logits.gather(1, y[:, None])[:, 0].to(hidden.dtype)
             top = logits.amax(dim=1).to(hidden.dtype)
             p = torch.softmax(logits, dim=1, out=logits)
             log_normaliser = top - p.amax(dim=1).to(hidden.dtype).log()
             log_likelihoods[rows] = target_logits - log_normaliser
             losses[rows] = -(1 - smoothing) * log_likelihoods[rows] + smoothing * (log_normaliser - h @ mean_word)
-            correct[rows] = target_logits == top
+            p = p.to(precision)
             hidden_gradient[rows] = torch.mm(p, matrix)
             hidden_gradient[rows].sub_(classifier[y], alpha=1 - smoothing).sub_(mean_word, alpha=smoothing).mul_(weight)
             _add_product(classifier_gradient, p.t(), (h * weight).to(precision))
@@ -62,13 +66,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         classifier_gradient.index_add_(0, targets, weighted, alpha=-(1 - smoothing))
         classifier_gradient.sub_(weighted.sum(dim=0), alpha=smoothing / words)
         ctx.save_for_backward(hidden_gradient, classifier_gradient)
-        ctx.mark_non_differentiable(losses, log_likelihoods, correct)
+        ctx.mark_non_differentiable(losses, log_likelihoods, *([] if correct is None else [correct]))
         return (weights * losses).sum(), losses, log_likelihoods, correct
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden_gradient, classifier_gradient = ctx.saved_tensors
-        return hidden_gradient * gradients[0], classifier_gradient * gradients[0], None, None, None, None, None
+        return hidden_gradient * gradient, classifier_gradient * gradient, None, None, None, None, None, None
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
@@ -88,13 +92,15 @@ def chunked_cross_entropy(
     label_smoothing: float,
     gradient_weights: Float[Tensor, " row"] | None = None,
     precision: torch.dtype = torch.float32,
+    is_for_oracle: bool = False,
 ) -> RowLosses:
-    """The weighted sum of the rows' label-smoothed losses, and without gradient each row's loss, log-likelihood and correctness.
+    """The weighted sum of the rows' label-smoothed losses, and without gradient each row's loss and log-likelihood.
 
     The terms of Eq. 4 for all rows that share a classifier. `gradient_weights`, where given, replace `weights` in the gradient alone: the
     scaling of appendix A. `precision` is that of the matrix products, the logits and their softmax (bfloat16 leaves a loss about
-    three digits); sums stay in the precision of `hidden`.
+    three digits); sums stay in the precision of `hidden`. `is_for_oracle` makes the logits in the precision of `hidden`, too, whatever
+    that of the gradient's products, and tells in which rows the target is the argmax, of equal words the first.
     """
     gradient_weights = weights if gradient_weights is None else gradient_weights
-    arguments = (hidden, classifier, targets, weights, gradient_weights, label_smoothing, precision)
+    arguments = (hidden, classifier, targets, weights, gradient_weights, label_smoothing, precision, is_for_oracle)
     return RowLosses(*_ChunkedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]

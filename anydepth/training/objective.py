@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from anydepth.config import Config, exit_weights
+from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
 from anydepth.exits.oracles import OracleError, oracle_exits, score_oracle
@@ -50,7 +51,7 @@ class ScoredRows(NamedTuple):
 
     total: Float[Tensor, ""]
     log_likelihoods: list[Float[Tensor, " row"]]
-    correct: list[Bool[Tensor, " row"]]
+    correct: list[Bool[Tensor, " row"]]  # empty where no oracle looks at it
 
 
 class TrainingObjective(nn.Module):
@@ -80,15 +81,24 @@ class TrainingObjective(nn.Module):
         Random choices depend on `seed`, but which blocks are left out depends on `update_seed`, which all batches of an update share.
         """
         memory = self.model.encode(batch.source, batch.source_mask)
-        if self.training_config.mode == "layerdrop":
-            kept = kept_blocks(self.model.blocks, self.training_config.layer_drop, update_seed)
-            scored = self.decoding_loss([self.last_rows(batch, memory, kept)])
-            return _sums(scored.total + 0.0 * self.weight_of_others(kept), scored)
-        if self.training_config.mode == "mixed":
-            scored = self.decoding_loss(self.mixed_rows(batch, memory, self.uniform_paths(batch, seed)))
-            return _sums(scored.total, scored)
+        match self.training_config.mode:
+            case "layerdrop":
+                kept = kept_blocks(self.model.blocks, self.training_config.layer_drop, update_seed)
+                scored = self.decoding_loss([self.last_rows(batch, memory, kept)])
+                return _sums(scored.total + 0.0 * self.weight_of_others(kept), scored)
+            case "mixed":
+                scored = self.decoding_loss(self.mixed_rows(batch, memory, self.uniform_paths(batch, seed)))
+                return _sums(scored.total, scored)
+            case "aligned":
+                return self.aligned_loss(batch, memory, seed)
+            case other:
+                raise UsageError(f"there is no training.mode {other!r}; known: aligned, mixed, layerdrop")
+
+    def aligned_loss(self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], seed: int) -> BatchSums:
+        """L_dec of aligned training (Eq. 4), and with a halting module the joint loss (Eq. 7)."""
         states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks)
-        scored = self.decoding_loss(self.aligned_rows(batch, states))
+        is_for_oracle = self.model.halting is not None and self.scores is None
+        scored = self.decoding_loss(self.aligned_rows(batch, states), is_for_oracle=is_for_oracle)
         return _sums(scored.total, scored) if self.model.halting is None else self.joint_loss(batch, memory, states, scored, seed)
 
     def joint_loss(
@@ -129,7 +139,7 @@ class TrainingObjective(nn.Module):
         return scored_lesson(batch, self.scores, exit_penalty=self.exits_config.exit_penalty)
 
     def oracle(self, batch: Batch, scored: ScoredRows) -> Int[Tensor, "batch time"]:
-        """The exit q* that each target should have been given, by what every exit says of it without label smoothing."""
+        """The exit q* that each target should have been given, by what every exit says of it without label smoothing, in float32."""
         shape = (len(self.exits), *batch.targets.shape)
         likelihoods, correct = (scored.total.new_zeros(shape), torch.zeros(shape, dtype=torch.bool, device=batch.targets.device))
         likelihoods[:, batch.target_mask] = torch.stack(scored.log_likelihoods)
@@ -185,8 +195,11 @@ class TrainingObjective(nn.Module):
         targets, exits = batch.targets.repeat(paths, 1)[mask], exits[mask]
         return [ExitRows(n, hidden[exits == n], targets[exits == n], 1 / paths) for n in self.exits]
 
-    def decoding_loss(self, every: list[ExitRows]) -> ScoredRows:
-        """The weighted sum of the exits' losses (Eqs. 4 and 5); exits that share a classifier are scored together."""
+    def decoding_loss(self, every: list[ExitRows], *, is_for_oracle: bool = False) -> ScoredRows:
+        """The weighted sum of the exits' losses (Eqs. 4 and 5); exits that share a classifier are scored together.
+
+        For an oracle they are scored in float32 whatever `training.precision`.
+        """
         groups = [every] if self.model.config.classifiers != "untied" else [[rows] for rows in every]
         total = every[0].hidden.new_zeros(())
         likelihoods: list[Tensor] = []
@@ -202,11 +215,12 @@ class TrainingObjective(nn.Module):
                 label_smoothing=self.training_config.label_smoothing,
                 gradient_weights=weights * scales,
                 precision=PRECISIONS[self.training_config.precision],
+                is_for_oracle=is_for_oracle,
             )
             total = total + scored.total
             sizes = [len(rows.hidden) for rows in group]
             likelihoods += torch.split(scored.log_likelihoods, sizes)
-            correct += torch.split(scored.correct, sizes)
+            correct += [] if scored.correct is None else torch.split(scored.correct, sizes)
         return ScoredRows(total, likelihoods, correct)
 
 

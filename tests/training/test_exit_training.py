@@ -14,6 +14,8 @@ from walks import model_for
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.oracles import OracleError
 from anydepth.text.batches import Batch, make_batch
+from anydepth.training import objective as objectives
+from anydepth.training.losses import RowLosses
 from anydepth.training.objective import BatchSums, TrainingObjective, drawn_exits
 
 KINDS = ["sequence", "multinomial", "geometric"]
@@ -60,6 +62,46 @@ def test_the_joint_loss_is_the_decoding_loss_and_alpha_times_the_cross_entropy_w
     torch.testing.assert_close(gradients(objective, sums.loss), expected, atol=2e-3, rtol=2e-3)
     assert sums.oracle_exits.tolist() == histogram(oracles)
     assert not sums.exit_loss.requires_grad
+
+
+@pytest.mark.parametrize("oracle", ORACLES)
+@pytest.mark.parametrize("kind", ["sequence", "geometric"])
+def test_an_oracle_chooses_in_bfloat16_training_what_it_chooses_in_float32(kind: str, oracle: str) -> None:
+    changes = (f"exits.oracle={oracle}", "exits.exit_penalty=0.001", "exits.kernel_width=0")
+    full, half = (new_objective(kind, *changes, f"training.precision={precision}") for precision in ("float32", "bfloat16"))
+    batch, flips = make_batch(tiny_pairs(60), range(60)), 0
+    with torch.no_grad():
+        for objective in (full, half):
+            for classifier in objective.model.classifiers:
+                classifier *= 0.02  # exits that hardly differ
+                classifier[4:13] = classifier[13:22] * 1.001  # and words
+        assert half(batch, 0).oracle_exits.equal(full(batch, 0).oracle_exits)
+        states = full.model.decode(batch.target_inputs, full.model.encode(batch.source, batch.source_mask), batch.source_mask)
+        exact, own = (each.decoding_loss(each.aligned_rows(batch, states), is_for_oracle=True) for each in (full, half))
+        assert half.oracle(batch, own)[batch.target_mask].equal(full.oracle(batch, exact)[batch.target_mask])
+        rough = half.decoding_loss(half.aligned_rows(batch, states))
+        ties = [(rows.hidden.bfloat16() @ full.model.classifier(rows.n).bfloat16().t()) for rows in half.aligned_rows(batch, states)]
+        said = [logits.amax(dim=1) == logits.gather(1, batch.targets[batch.target_mask][:, None])[:, 0] for logits in ties]
+        flips = (half.oracle(batch, rough._replace(correct=said)) != full.oracle(batch, exact))[batch.target_mask].sum()
+    assert flips > 0, "what bfloat16 says of each exit, and ties that count as correct, would have chosen otherwise"
+
+
+def test_nothing_is_computed_for_an_oracle_that_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    inner = objectives.chunked_cross_entropy
+
+    def noted(*arguments: Any, is_for_oracle: bool, **options: Any) -> RowLosses:
+        asked.append(is_for_oracle)
+        return inner(*arguments, is_for_oracle=is_for_oracle, **options)
+
+    monkeypatch.setattr(objectives, "chunked_cross_entropy", noted)
+    batch = tiny_batch()
+    TrainingObjective(model_for("none"), tiny_config())(batch, 0)
+    TrainingObjective(model_for("none"), tiny_config("training.mode=mixed"))(batch, 0)
+    assert asked and not any(asked)
+    asked.clear()
+    new_objective("geometric", "exits.path_weight=0.5")(batch, 0)
+    assert asked == [True] * BLOCKS + [False] * BLOCKS, "the path that is drawn teaches no oracle"
 
 
 @pytest.mark.parametrize("kind", KINDS)

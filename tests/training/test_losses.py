@@ -78,7 +78,8 @@ def test_no_rows_cost_nothing_and_send_no_gradient() -> None:
     scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=torch.float64)
     scored.total.backward()
     assert scored.total.item() == 0
-    assert len(scored.losses) == len(scored.log_likelihoods) == len(scored.correct) == 0
+    assert len(scored.losses) == len(scored.log_likelihoods) == 0
+    assert scored.correct is None
     assert hidden.grad.shape == (0, DIM)
     assert not classifier.grad.any()
 
@@ -99,7 +100,7 @@ def test_log_likelihoods_have_no_smoothing_and_correct_is_the_argmax() -> None:
     hidden, classifier, targets, weights = problem()
     logits = (hidden @ classifier.t()).detach()
     targets[::2] = logits.argmax(dim=1)[::2]
-    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.3, precision=torch.float64)
+    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.3, precision=torch.float64, is_for_oracle=True)
     torch.testing.assert_close(scored.log_likelihoods, torch.log_softmax(logits, dim=1).gather(1, targets[:, None])[:, 0])
     assert scored.correct.equal(logits.argmax(dim=1) == targets)
     assert scored.correct.any()
@@ -118,6 +119,33 @@ def test_bfloat16_products_are_within_a_few_percent() -> None:
     ):
         assert found.dtype == torch.float32
         assert (found - exact).norm() < 0.02 * exact.norm()
+
+
+def test_of_equal_words_only_the_first_is_correct() -> None:
+    hidden, classifier, _, weights = problem(dtype=torch.float32)
+    with torch.no_grad():
+        classifier[20] = classifier[7]  # the same word twice
+        hidden[:] = 3 * classifier[7]
+    for target, is_correct in ((7, True), (20, False)):
+        targets = torch.full((ROWS,), target)
+        scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, is_for_oracle=True)
+        assert scored.correct.tolist() == [is_correct] * ROWS
+        assert (hidden @ classifier.t()).argmax(dim=1).tolist() == [7] * ROWS
+
+
+def test_for_an_oracle_bfloat16_keeps_the_log_likelihoods_and_the_argmax_of_float32_and_its_gradient() -> None:
+    hidden, classifier, targets, weights = problem(rows=400, dtype=torch.float32)
+    exact, rough, for_oracle = (
+        chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=precision, is_for_oracle=is_for_oracle)
+        for precision, is_for_oracle in ((torch.float32, True), (torch.bfloat16, False), (torch.bfloat16, True))
+    )
+    assert (rough.log_likelihoods - exact.log_likelihoods).abs().max() > 0.01, "else this shows little"
+    torch.testing.assert_close(for_oracle.log_likelihoods, exact.log_likelihoods, atol=1e-5, rtol=1e-5)
+    assert for_oracle.correct.equal(exact.correct)
+    for found, expected in zip(
+        torch.autograd.grad(for_oracle.total, (hidden, classifier)), torch.autograd.grad(exact.total, (hidden, classifier)), strict=True
+    ):
+        assert (found - expected).norm() < 0.02 * expected.norm()
 
 
 class LogitsSeen(TorchDispatchMode):
