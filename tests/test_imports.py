@@ -1,6 +1,7 @@
 """Imports point one way: config <- text <- model <- exits <- search <- {training | evaluation | inference} <- server <- cli."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,3 +111,28 @@ def test_importing_the_package_prints_nothing() -> None:
         cwd=PACKAGE.parent,
     )
     assert (finished.stdout, finished.stderr) == ("", "")
+
+
+def calls_at_import(tree: ast.Module) -> Iterator[str]:
+    """The names of what a module calls while it is imported: outside of functions, decorators and defaults included."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func)
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            waiting += [*node.decorator_list, *node.args.defaults, *(default for default in node.args.kw_defaults if default)]
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(PACKAGE)))
+def test_no_module_looks_at_the_machine_while_it_is_imported(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))]
+    looks = (
+        r"\bcuda\b|torch\.device|environ|getenv|cpu_count|num_threads|subprocess|\bopen$|read_text|read_bytes|\bprint$|basicConfig|time\."
+    )
+    assert [name for name in calls_at_import(tree) if re.search(looks, name)] == []

@@ -48,7 +48,7 @@ class SentenceScorer:
     """Sentence-level BLEU (effective order, exponential smoothing) or chrF in points, 0 to 100, with sacreBLEU's signature."""
 
     def __init__(self, metric: str) -> None:
-        self.metric = BLEU(smooth_method="exp", effective_order=True) if metric == "bleu" else CHRF()
+        self.metric = sentence_metric(metric)
         self.metric.sentence_score("", [""])  # only then does it know its signature
         self.signature = str(self.metric.get_signature())
 
@@ -56,6 +56,16 @@ class SentenceScorer:
         """The score of each translation of one sentence; exits often agree, so each text is scored once."""
         known = {text: self.metric.sentence_score(text, [reference]).score for text in dict.fromkeys(translations)}
         return [known[text] for text in translations]
+
+
+def sentence_metric(name: str) -> BLEU | CHRF:
+    """sacreBLEU's metric of that name, fit for single sentences."""
+    match name:
+        case "bleu":
+            return BLEU(smooth_method="exp", effective_order=True)
+        case "chrf":
+            return CHRF()
+    raise UsageError(f"there is no sentence score {name!r}; known: {', '.join(METRICS)}")
 
 
 def score_exits(folder: Path, settings: ScoreSettings, *, data_folder: Path | None = None, overwrite: bool = False, say: Say) -> ExitScores:

@@ -79,7 +79,7 @@ def _tuned(folder: Path, valid: str, policy: str | None, settings: TuneSettings,
     tuner = Tuner(translator, run, family, text, settings, say)
     say(f"tuning {family} on {len(text.sources):,} sentences by {settings.method} of {settings.candidates:,} candidates")
     full = tuner.full_depth()
-    measured = tuner.by_decoding() if settings.method == "decode" else tuner.by_replay(full)
+    measured = tuner.by_method(full)
     edges = segment_numbers(np.array([point.average_exit for point in measured]), settings.segment)
     best = {number: max((point for at, point in zip(edges, measured, strict=True) if at == number), key=_merit) for number in set(edges)}
     found = PointSet(
@@ -166,6 +166,16 @@ class Tuner:
         self.full, translations = self._decode(policy)
         self.say(f"full depth: BLEU {self.full.bleu:.2f}")
         return translations
+
+    def by_method(self, full: Sequence[Translation]) -> list[OperatingPoint]:
+        """The points that the method of the settings finds."""
+        match self.settings.method:
+            case "decode":
+                return self.by_decoding()
+            case "replay":
+                return self.by_replay(full)
+            case other:
+                raise UsageError(f"--method {other} is unknown; use replay or decode")
 
     def by_decoding(self) -> list[OperatingPoint]:
         """Every candidate decoded: thresholds drawn from U(0, 1)^(N - 1), as in the paper (section 3.2)."""

@@ -7,6 +7,8 @@ from torch import Tensor
 from anydepth.config import ExitsConfig
 from anydepth.errors import UsageError
 
+TARGET_ORACLES = "likelihood, correctness"
+
 
 class OracleError(UsageError):
     """Scores that no oracle can choose from."""
@@ -22,11 +24,21 @@ def oracle_exits(
 
     The BLEU oracle does not look at what the exits say of the targets: `score_oracle` has it.
     """
-    assert config.oracle != "bleu", "a sentence's scores are not those of its targets"
-    scores = log_likelihoods if config.oracle == "likelihood" else correct
-    if config.halting == "sequence":
-        return sequence_oracle(scores, mask, exit_penalty=config.exit_penalty)
-    return token_oracle(scores, mask, exit_penalty=config.exit_penalty, kernel_width=config.kernel_width)
+    scores: Tensor
+    match config.oracle:
+        case "likelihood":
+            scores = log_likelihoods
+        case "correctness":
+            scores = correct
+        case other:
+            raise OracleError(f"the oracle {other!r} does not choose by what the exits say of the targets; those that do: {TARGET_ORACLES}")
+    match config.halting:
+        case "sequence":
+            return sequence_oracle(scores, mask, exit_penalty=config.exit_penalty)
+        case "multinomial" | "geometric":
+            return token_oracle(scores, mask, exit_penalty=config.exit_penalty, kernel_width=config.kernel_width)
+        case kind:
+            raise OracleError(f"there is no oracle for the halting module {kind!r}; there is one for sequence, multinomial and geometric")
 
 
 def sequence_oracle(

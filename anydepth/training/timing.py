@@ -16,7 +16,10 @@ from anydepth.training.objective import TrainingObjective
 from anydepth.training.state import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
 
-ALONE = Workers(0, 1, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+
+def alone() -> Workers:
+    """This process as the only worker, on a GPU where there is one."""
+    return Workers(0, 1, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 class Updates:
@@ -24,11 +27,12 @@ class Updates:
 
     def __init__(self, config: Config, data: PreparedData) -> None:
         torch.manual_seed(config.training.seed)
+        self.workers = alone()
         self.config = config.training
         source_vocab, target_vocab = (data.manifest.vocab_sizes[language] for language in (data.source_lang, data.target_lang))
         check_memory(config.model, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint)
         self.model = AdaptiveTransformer(config, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint).train()
-        self.model.to(ALONE.device)
+        self.model.to(self.workers.device)
         self.objective: nn.Module = TrainingObjective(self.model, config)
         self.optimizer = make_optimizer(self.model, config)
         self.update = 0
@@ -38,7 +42,7 @@ class Updates:
         started = time.perf_counter()
         for mine in batches:
             self.update += 1
-            accumulate_gradients(self.objective, mine, ALONE, seed=self.config.seed, update=self.update)
+            accumulate_gradients(self.objective, mine, self.workers, seed=self.config.seed, update=self.update)
             clip_and_step(self.optimizer, list(self.model.parameters()), self.config, self.config.learning_rate / self.config.warmup)
         return time.perf_counter() - started
 

@@ -184,8 +184,19 @@ def test_equal_scores_and_a_gain_that_the_penalty_eats_up_go_to_the_lowest_exit(
 
 def test_a_score_oracle_cannot_be_asked_for_by_the_scores_of_targets() -> None:
     config = tiny_config("exits.halting=sequence", "exits.oracle=bleu").exits
-    with pytest.raises(AssertionError, match="not those of its targets"):
+    with pytest.raises(OracleError, match=r"the oracle 'bleu' does not choose by what the exits say of the targets; those that do: like"):
         oracle_exits(config, *random_scores(1), MASK)
+
+
+def test_an_oracle_or_a_halting_module_of_an_unknown_name_is_refused_instead_of_trained_with_another() -> None:
+    for oracle in ("entropy", ""):
+        config = tiny_config("exits.halting=geometric").exits.model_copy(update={"oracle": oracle})
+        with pytest.raises(OracleError, match=rf"the oracle '{oracle}' does not choose"):
+            oracle_exits(config, *random_scores(1), MASK)
+    for halting in ("none", "poisson"):
+        config = tiny_config("exits.halting=geometric").exits.model_copy(update={"halting": halting})
+        with pytest.raises(OracleError, match=rf"there is no oracle for the halting module '{halting}'; there is one for sequence"):
+            oracle_exits(config, *random_scores(1), MASK)
 
 
 def test_a_score_that_is_not_a_number_is_refused_with_its_exit_and_place() -> None:

@@ -2,6 +2,7 @@
 
 import random
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,10 +15,11 @@ from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
+from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.engine import Engine, TorchEngine
 from anydepth.inference.engines import automatic_engine, make_engine
 from anydepth.inference.native import engine as native_engine
-from anydepth.inference.native.engine import NativeEngine, has_native
+from anydepth.inference.native.engine import NativeEngine, has_native, why_not_native
 from anydepth.search.beam import Hypothesis, SearchSettings, search
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import EOS
@@ -203,6 +205,25 @@ def test_a_watched_module_is_asked_and_not_obeyed() -> None:
     watched = found(engine, texts, ForcedExits(table, model.halting, model.blocks), settings)
     assert outputs(watched) == outputs(forced)
     assert engine.executed_flops() - before > before
+
+
+def test_a_family_of_thresholds_that_it_does_not_know_is_left_to_the_plain_step_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    model, texts, settings = model_for("confidence"), sentences(3), SearchSettings(beam=2)
+    known = parse_policy("confidence:0.7,0.5,0.6", model)
+    assert isinstance(known, ThresholdExit)
+    engine, expected = NativeEngine(model), outputs(found(TorchEngine(model), texts, known, settings))
+    for family in ("entropy", "sequence"):  # a signal that does not exist, and a rule that is no signal
+        policy = replace(known, family=family)
+        caplog.clear()
+        assert why_not_native(policy, model) == f"it does not know the signal of {family}"
+        for _ in range(2):
+            assert outputs(found(engine, texts, policy, settings)) == expected
+        assert [record.getMessage() for record in caplog.records] == [
+            f"native is slower here: it does not know the signal of {family}, so PyTorch searches in float32"
+        ]
+    assert why_not_native(known, model) is None
+    assert outputs(found(engine, texts, known, settings)) == expected
+    assert len(caplog.records) == 1, "nothing to say of what it knows"
 
 
 def test_a_policy_of_a_new_kind_is_left_to_the_plain_step() -> None:

@@ -1,5 +1,6 @@
 """The compiled engine behind the same contract as the plain step: same tokens, same exits, less time."""
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.exits.halting import GeometricHalting
+from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
 from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.engine import TorchEngine
@@ -24,6 +25,7 @@ try:
 except ImportError as error:  # there was no compiler when anydepth was installed
     _native, why_not = None, str(error)  # type: ignore[assignment]
 
+LOG = logging.getLogger(__name__)
 MOST_BLOCKS = 64
 SENTENCES = 32  # searched together where neither the user nor the budget of tokens says less
 
@@ -63,12 +65,13 @@ class NativeEngine:
             ),
             tensors=named_arrays(model),
             classifiers=classifier_names(model),
-            halting=type(model.halting).__name__.removesuffix("Halting").lower(),
+            halting=halting_name(model.halting),
             halting_units=units,
             is_int8=int8,
             instructions=instructions,
         )
         self.flops = 0
+        self.said: set[str] = set()  # why policies were left to the plain step
         self.counts: _native.Counts | None = None  # of the last search
 
     def executed_flops(self) -> int:
@@ -84,18 +87,19 @@ class NativeEngine:
         batch_tokens: int,
         batch_sentences: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence; a policy of an unknown kind, or of another model, is left to the plain step.
+        """The best hypotheses of each sentence; a policy that `why_not_native` has something against is left to the plain step.
 
-        Both limits hold for each thread.
+        Both limits hold for each thread. The first time that a policy is left to the plain step, a line of the log says why.
         """
         if not sequences:
             return []
         source, mask = make_source(sequences)
         limits = settings.limits(mask, max_length=self.model.config.max_length)
         self.check(source, limits)
-        translated = native_policy(policy, self.model, source, mask, limit=int(limits.max()))
-        if translated is None:
+        if reason := why_not_native(policy, self.model):
+            self.say_once(reason)
             return self.plain.search(sequences, policy, settings, batch_tokens=batch_tokens, batch_sentences=batch_sentences)
+        translated = native_policy(policy, source, mask, limit=int(limits.max()))
         found, counts = self.engine.search(
             [[*ids, EOS] for ids in sequences],
             limits.tolist(),
@@ -119,6 +123,12 @@ class NativeEngine:
             [Hypothesis(each.tokens, each.exits, each.token_scores, each.score, each.has_finished) for each in hypotheses]
             for hypotheses in found
         ]
+
+    def say_once(self, reason: str) -> None:
+        """Logs why the plain step searches, unless it was said before."""
+        if reason not in self.said:
+            self.said.add(reason)
+            LOG.warning("%s is slower here: %s, so PyTorch searches in float32", self.name, reason)
 
     def check(self, source: Int[Tensor, "sentence source"], limits: Int[Tensor, " sentence"]) -> None:
         """Refuses what would lead out of the tables of the compiled search."""
@@ -164,27 +174,76 @@ def classifier_names(model: AdaptiveTransformer) -> list[str]:
     return [f"classifiers.{number}" for number in range(len(model.classifiers))]
 
 
+def halting_name(halting: Halting | None) -> str:
+    """The halting module as the compiled model knows it."""
+    match halting:
+        case SequenceHalting():
+            return "sequence"
+        case MultinomialHalting():
+            return "multinomial"
+        case GeometricHalting():
+            return "geometric"
+        case None:
+            return "none"
+
+
+def why_not_native(policy: Policy, model: AdaptiveTransformer) -> str | None:
+    """Why the compiled search cannot follow `policy` on `model`, if it cannot."""
+    if policy.blocks > model.blocks:
+        return f"{policy.name} is for a model of {policy.blocks} blocks and this one has {model.blocks}"
+    if model.config.exits == "last" and policy.name != f"fixed:{model.blocks}":
+        return f"this model has exit {model.blocks} only, which {policy.name} is not"
+    match policy:
+        case FixedExit() | UniformExit():
+            return None
+        case SequenceExit() | MultinomialExit() | ForcedExits() | ThresholdExit():
+            if policy.halting not in (None, model.halting):
+                return f"{policy.name} asks the halting module of another model"
+        case _:
+            return f"it does not know policies such as {policy.name}"
+    if isinstance(policy, ThresholdExit):
+        if policy.blocks != model.blocks:
+            return f"{policy.name} has thresholds for {policy.blocks} blocks and this model has {model.blocks}"
+        if threshold_rule(policy.family) is None:
+            return f"it does not know the signal of {policy.family}"
+    return None
+
+
+def threshold_rule(family: str) -> "_native.Rule | None":
+    """The rule of the compiled search that has the signal of `family`, such as "confidence" or "shortlist:64", if there is one."""
+    match family.partition(":")[0]:
+        case "geometric":
+            return _native.Rule.geometric
+        case "confidence":
+            return _native.Rule.confidence
+        case "margin":
+            return _native.Rule.margin
+        case "similarity":
+            return _native.Rule.similarity
+        case "shortlist":
+            return _native.Rule.shortlist
+    return None
+
+
 def native_policy(
-    policy: Policy, model: AdaptiveTransformer, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
-) -> "_native.Policy | None":
-    """The policy as the compiled search knows it; None if it does not, or if the policy is not one for `model`."""
-    if policy.blocks > model.blocks or (model.config.exits == "last" and policy.name != f"fixed:{model.blocks}"):
-        return None
+    policy: Policy, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
+) -> "_native.Policy":
+    """The policy as the compiled search knows it; `why_not_native` must have nothing against it."""
     nothing = torch.empty(*source.shape, 0)  # none of these plans looks at the memory
     match policy:
         case FixedExit():
             return _native.Policy(rule=_native.Rule.planned, plans=[[policy.n]] * len(source))
         case UniformExit():
             return _native.Policy(rule=_native.Rule.planned, plans=policy.plan(source, mask, nothing, limit=limit).tolist())
-        case ForcedExits() if policy.halting in (None, model.halting):
+        case ForcedExits():
             plans = policy.plan(source, mask, nothing, limit=limit).tolist()
             return _native.Policy(rule=_native.Rule.planned, plans=plans, is_halting_watched=policy.halting is not None)
-        case SequenceExit() if policy.halting is model.halting:
+        case SequenceExit():
             return _native.Policy(rule=_native.Rule.sequence)
-        case MultinomialExit() if policy.halting is model.halting:
+        case MultinomialExit():
             return _native.Policy(rule=_native.Rule.multinomial)
-        case ThresholdExit() if policy.halting in (None, model.halting) and policy.blocks == model.blocks:
-            name, _, words = policy.family.partition(":")
-            rule = _native.Rule.__members__[name]
-            return _native.Policy(rule=rule, thresholds=policy.thresholds, shortlist=int(words or 0))
-    return None
+        case ThresholdExit():
+            rule = threshold_rule(policy.family)
+            assert rule is not None
+            return _native.Policy(rule=rule, thresholds=policy.thresholds, shortlist=int(policy.family.partition(":")[2] or 0))
+    raise AssertionError(f"why_not_native let {policy.name} pass")

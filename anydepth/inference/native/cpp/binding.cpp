@@ -62,7 +62,9 @@ class Engine {
     static Halting kind_of(const std::string& name) {
         if (name == "sequence") return Halting::sequence;
         if (name == "multinomial") return Halting::multinomial;
-        return name == "geometric" ? Halting::geometric : Halting::none;
+        if (name == "geometric") return Halting::geometric;
+        if (name == "none") return Halting::none;
+        throw py::value_error("there is no halting module " + name);
     }
     std::map<std::string, Tensor> tensors_;  // holds the numbers that the model points to
     Model model_;
