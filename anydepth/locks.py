@@ -1,5 +1,6 @@
 """One writer at a time: locks between processes of one machine, which a process that dies lets go of."""
 
+import errno
 import json
 import os
 import time
@@ -28,6 +29,8 @@ def one_writer(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise UsageError(f"another anydepth command is writing to {folder}{_told_of(file)}; wait for it, or stop it first") from None
+    except FileExistsError as error:  # what mkdir says of a file where a folder should be
+        raise cannot_write(folder, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))) from error
     except OSError as error:
         raise cannot_write(folder, error) from error
     try:

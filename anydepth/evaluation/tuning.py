@@ -15,7 +15,7 @@ from anydepth.errors import CorpusError, RunError, UsageError
 from anydepth.evaluation.measure import measure
 from anydepth.evaluation.replay import Record, Replayed, record, replay
 from anydepth.exits.halting import GeometricHalting
-from anydepth.exits.parsing import TRAINED, threshold_family, threshold_policy
+from anydepth.exits.parsing import TRAINED, check_not_empty, threshold_family, threshold_policy
 from anydepth.exits.policies import FixedExit, Policy
 from anydepth.inference.points import OperatingPoint, PointSet, kept_points, save_points, text_fingerprint, weights_fingerprint
 from anydepth.inference.translator import Translation, Translator
@@ -105,6 +105,7 @@ def tunable_family(policy: str | None, translator: Translator) -> str:
     model = translator.model
     if len(model.config.classifier_exits) < model.blocks or model.blocks == 1:
         raise UsageError("this model has one exit only, so there are no thresholds to tune")
+    check_not_empty(policy)
     if policy is None:
         return "geometric" if isinstance(model.halting, GeometricHalting) else "confidence"
     name, _, argument = policy.strip().partition(":")

@@ -22,6 +22,7 @@ TRAINED = {"sequence": SequenceHalting, "multinomial": MultinomialHalting, "geom
 
 def parse_policy(text: str, model: AdaptiveTransformer) -> Policy:
     """The policy that `text` names, as in "fixed:3", "uniform:7", "geometric:0.5" or "confidence:0.9,0.8,0.8,0.7,0.7", for `model`."""
+    check_not_empty(text)
     name, _, argument = text.strip().partition(":")
     exits, blocks = model.config.classifier_exits, model.blocks
     if name not in POLICY_FORMS:
@@ -58,6 +59,12 @@ def check_policy(text: str, *, blocks: int | None, family: str) -> None:
         raise UsageError(f"{text} is not a policy of the family {family}")
     values = _numbers(text, threshold_family(name, argument)[1])
     check_thresholds(text, values, len(values) + 1 if blocks is None else blocks)
+
+
+def check_not_empty(text: str | None) -> None:
+    """Refuses a policy that is given and names nothing; none at all is fine."""
+    if text is not None and not text.strip():
+        raise UsageError(f"the policy {text!r} is empty; name one of {', '.join(POLICY_FORMS.values())}, or leave it out")
 
 
 def threshold_family(name: str, argument: str) -> tuple[str, str]:

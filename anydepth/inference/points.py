@@ -10,7 +10,7 @@ from pydantic import Field
 from anydepth.checksums import known_hash
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.names import THRESHOLD_FAMILIES
-from anydepth.exits.parsing import check_policy, threshold_family
+from anydepth.exits.parsing import check_not_empty, check_policy, threshold_family
 from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_BLOCKS, MOST_CANDIDATES, MOST_UPDATES
 from anydepth.model.run import Run
 from anydepth.reading import Unreadable, checked, json_of
@@ -154,6 +154,7 @@ def choose_point(sets: Sequence[PointSet], wish: Wish, *, policy: str | None = N
     With a limit of cost that is the highest BLEU, with a limit of loss alone the lowest FLOPs. A wish that no point meets is refused,
     and the nearest point named.
     """
+    check_not_empty(policy)
     named = [each for each in sets if policy is None or policy in (each.policy, each.policy.partition(":")[0])]
     if len({(each.valid_fingerprint, each.beam, each.length_penalty) for each in named}) > 1:
         told = ", ".join(f"{each.policy} ({each.valid}, beam {each.beam}, length penalty {each.length_penalty:g})" for each in named)

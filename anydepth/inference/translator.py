@@ -87,7 +87,7 @@ class Translator:
 
     def policy(self, text: str | None) -> Policy:
         """The policy that `text` names, as in "fixed:3"; full depth without one."""
-        return parse_policy(text or f"fixed:{self.model.blocks}", self.model)
+        return parse_policy(f"fixed:{self.model.blocks}" if text is None else text, self.model)
 
     def tuned_policy(
         self, *, average_exit: float | None = None, flops: float | None = None, bleu_drop: float | None = None, policy: str | None = None

@@ -81,9 +81,9 @@ class PairFilter:
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
-            raise CorpusError(f"max_tokens = {self.max_tokens} would drop every pair; set it to 1 or more, as in 250")
+            raise CorpusError(f"--max-tokens {self.max_tokens} would drop every pair; set it to 1 or more, as in 250")
         if not self.max_ratio >= 1:
-            raise CorpusError(f"max_ratio = {self.max_ratio} would drop every long pair; set it to 1 or more, as in 3.0")
+            raise CorpusError(f"--max-ratio {self.max_ratio} would drop every long pair; set it to 1 or more, as in 3.0")
 
     def reason(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> str | None:
         """Why the pair is dropped: "empty", "too long" or "unbalanced"; None if it is kept."""

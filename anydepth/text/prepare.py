@@ -51,15 +51,15 @@ class PrepareSettings:
     tokenizer_from: str | None = None
 
     def __post_init__(self) -> None:
-        for language in (self.source_lang, self.target_lang):
+        for option, language in (("--source-lang", self.source_lang), ("--target-lang", self.target_lang)):
             if not re.fullmatch(LANGUAGE, language):
-                raise CorpusError(f"a language is letters, digits, - and _ but got {language!r}; write it as in 'de' or 'pt-BR'")
+                raise CorpusError(f"{option} {language!r}: a language is letters, digits, - and _; write it as in 'de' or 'pt-BR'")
         if self.source_lang == self.target_lang:
-            raise CorpusError(f"source and target language are both {self.source_lang!r}; name two different ones")
+            raise CorpusError(f"--source-lang and --target-lang are both {self.source_lang!r}; name two different ones")
         if self.tokenizer_from is not None and self.vocab_size is not None:
             raise CorpusError("a vocabulary that is used again (--tokenizer-from) has its size already; leave out --vocab-size")
         if self.sample < 1:
-            raise CorpusError(f"sample = {self.sample} leaves a tokenizer no lines to learn from; set it to 1 or more")
+            raise CorpusError(f"--sample {self.sample} leaves a tokenizer no lines to learn from; set it to 1 or more")
         _ = self.fit  # refuses limits that drop everything
 
     @property
@@ -323,7 +323,7 @@ def _train_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[
     def train(name: str, lines: Iterator[str]) -> Tokenizer:
         pieces = DEFAULT_VOCAB_SIZE if settings.vocab_size is None else settings.vocab_size
         report(f"{name}: learning {pieces:,} pieces from at most {settings.sample:,} lines")
-        tokenizer = train_tokenizer(lines, vocab_size=pieces, sample=settings.sample)
+        tokenizer = train_tokenizer(lines, vocab_size=pieces, sample=settings.sample, report=lambda text: report(f"{name}: {text}"))
         tokenizer.save(folder / name)
         report(f"{name}: has {tokenizer.size:,} pieces")
         return tokenizer
@@ -370,7 +370,7 @@ def _encode_split(
     if source_writer.sentences == 0:
         raise CorpusError(
             f"all {read:,} pairs of {prefix} were dropped ({reasons}); check that the files are translations of each other, "
-            "or raise max_tokens and max_ratio"
+            "or raise --max-tokens and --max-ratio"
         )
     report(f"{split}: {source_writer.sentences:,} pairs kept, dropped: {reasons}")
     return SplitCounts(
@@ -415,9 +415,9 @@ def _check_place(to: Path, *, overwrite: bool) -> None:
     if not to.exists() or (to.is_dir() and not any(to.iterdir())):
         return
     if not (to / MANIFEST_NAME).is_file():
-        raise CorpusError(f"{to} exists and is not prepared data, so it is never overwritten; choose a new folder")
+        raise CorpusError(f"{to} exists and is not prepared data, so it is never overwritten; choose another --to")
     if not overwrite:
-        raise CorpusError(f"{to} already holds prepared data; choose a new folder, or ask for this one to be overwritten")
+        raise CorpusError(f"{to} already holds prepared data; choose another --to, or replace it with --overwrite")
 
 
 def _read_manifest(folder: Path) -> Manifest:

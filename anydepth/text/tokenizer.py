@@ -6,7 +6,7 @@ import math
 import os
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import SupportsIndex
@@ -16,6 +16,7 @@ import sentencepiece
 from anydepth import atomic
 from anydepth.errors import CorpusError
 from anydepth.reading import LARGE, Unreadable, read_bytes
+from anydepth.text.heartbeat import told_while_waiting
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -114,37 +115,46 @@ class Tokenizer:
         return [self._processor.id_to_piece(int(piece)) for piece in ids]
 
 
-def train_tokenizer(lines: Iterable[str], *, vocab_size: int, sample: int = 1_000_000, seed: int = 1) -> Tokenizer:
+def train_tokenizer(
+    lines: Iterable[str], *, vocab_size: int, sample: int = 1_000_000, seed: int = 1, report: Callable[[str], None] = lambda text: None
+) -> Tokenizer:
     """A BPE tokenizer of exactly `vocab_size` pieces, learned from at most `sample` lines drawn at random.
 
-    The lines are read once and only the drawn ones are held in memory. Same lines and seed, same tokenizer.
+    The lines are read once and only the drawn ones are held in memory. Same lines and seed, same tokenizer. SentencePiece does not tell
+    how far it is, so `report` gets a line now and then that it is at work.
     """
     drawn = draw_lines(lines, sample=sample, seed=seed)
     drawn = [line for line in drawn if line.strip()]
     if not drawn:
         raise CorpusError("a tokenizer needs text to learn from but every line is empty; check the training files")
-    model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(f" {line.replace(WORD_START, ' ')}" for line in drawn),
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=vocab_size,
-            byte_fallback=True,
-            character_coverage=CHARACTER_COVERAGE,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            add_dummy_prefix=False,
-            max_sentence_length=2**30,
-            pad_id=PAD,
-            bos_id=BOS,
-            eos_id=EOS,
-            unk_id=UNK,
-            minloglevel=2,
-        )
+        what = f"learning {vocab_size:,} pieces from {len(drawn):,} lines"
+        return Tokenizer(told_while_waiting(lambda: _train(drawn, vocab_size), what, report))
     except RuntimeError as error:
         raise CorpusError(_training_failure(str(error), vocab_size)) from error
-    return Tokenizer(model.getvalue())
+
+
+def _train(lines: Sequence[str], vocab_size: int) -> bytes:
+    """The SentencePiece model that is learned from `lines`."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(f" {line.replace(WORD_START, ' ')}" for line in lines),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=vocab_size,
+        byte_fallback=True,
+        character_coverage=CHARACTER_COVERAGE,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        add_dummy_prefix=False,
+        max_sentence_length=2**30,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        unk_id=UNK,
+        minloglevel=2,
+    )
+    return model.getvalue()
 
 
 def draw_lines(lines: Iterable[str], *, sample: int, seed: int) -> list[str]:
@@ -183,12 +193,12 @@ def _training_failure(message: str, vocab_size: int) -> str:
         largest = int(too_large[1])
         return (
             f"a vocabulary of {vocab_size:,} pieces is more than this text allows: the largest possible is {largest:,}; "
-            f"set vocab_size to {largest} or less, or give more text"
+            f"set --vocab-size to {largest} or less, or give more text"
         )
     if too_small := re.search(r"\d+ vs (\d+)", message):
         smallest = int(too_small[1])
         return (
             f"a vocabulary of {vocab_size:,} pieces cannot hold the 256 bytes, 4 control pieces and every character of this text: "
-            f"the smallest possible is {smallest:,}; set vocab_size to {smallest} or more"
+            f"the smallest possible is {smallest:,}; set --vocab-size to {smallest} or more"
         )
     return f"SentencePiece cannot learn {vocab_size:,} pieces from this text: {message.strip()}; check the training files"

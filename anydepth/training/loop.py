@@ -110,9 +110,9 @@ class Training:
         self.reporter.progress(used, f"nll {recent.losses[0]:.2f}-{recent.losses[-1]:.2f}  {recent.speed:,.0f} tokens/s  {left} left")
         if progress.update % self.config.training.log_every:
             return
-        losses, epoch = recent.losses, progress.position.epoch
+        losses, epoch = recent.losses, progress.position.epoch + 1
         self.reporter.say(
-            f"update {progress.update:,}  epoch {epoch + 1}  nll {describe_exits(losses)}{describe_exit_figures(recent.exit_figures)}  "
+            f"update {progress.update:,}  epoch {epoch}  nll {describe_exits(losses)}{describe_exit_figures(recent.exit_figures)}  "
             f"rate {rate:.2e}  {recent.speed:,.0f} tokens/s  {left} left"
         )
         figures = {"update": progress.update, "epoch": epoch, "loss": recent.loss, "nll": losses, "rate": rate} | recent.exit_figures

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,22 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(data: Path
     one, two, three = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two", "three"))
     assert one == two
     assert one != three
+
+
+def test_epochs_count_from_1_in_the_metrics_as_in_the_log(run: Path) -> None:
+    metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    log = re.findall(r"^update (\d+)  epoch (\d+) ", (run / "train.log").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    told = [(line["update"], line["epoch"]) for line in metrics if line["event"] == "train"]
+    assert told == [(int(update), int(epoch)) for update, epoch in log]
+    assert told[0][1] == 1 or told[0][0] > 1
+    assert {epoch for _, epoch in told} != {told[0][1]}, "several epochs, else this shows little"
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf"])
+def test_no_time_to_train_is_refused_by_the_option_s_name(data: Path, settings: Path, tmp_path: Path, minutes: str) -> None:
+    outcome = anydepth("train", settings, "--data", data, "--to", tmp_path / "run", "--minutes", minutes)
+    assert_refused(outcome, f"error: --minutes {minutes} is no time to train for; give a number above 0")
+    assert not (tmp_path / "run").exists()
 
 
 def test_minutes_end_a_run_whose_updates_are_not_done(data: Path, settings: Path, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_finished_run_goes_on_for_more_updates(own_run: Path) -> None:
     [
         (["--set", "model.blocks=2"], ["--set model.blocks=2", "start a new run"]),
         (["--set", "training.learning_rate=1"], ["--set training.learning_rate=1"]),
-        (["--set", "training.updates=few"], ["training.updates = 'few'"]),
+        (["--set", "training.updates=few"], ["error: --set training.updates=few: training.updates = 'few' cannot be used"]),
         (["--set", "training.updates=70", "--set", "training.seed=2"], ["--set training.seed=2"]),
         (["config.toml"], ["leave out CONFIG"]),
         (["--data", "elsewhere"], ["elsewhere holds no manifest.json"]),
@@ -168,7 +168,10 @@ def test_a_run_teaches_its_model_where_to_stop_from_the_weights_of_another(run: 
     ("options", "words"),
     [
         (["--set", "model.blocks=2"], ["model.blocks = 2 is not that of", "(3)", "--from keeps the shape of the model"]),
-        (["--set", "exits.exit_penalty=-1"], ["exits.exit_penalty = -1 cannot be used", "greater than or equal to 0"]),
+        (
+            ["--set", "exits.exit_penalty=-1"],
+            ["error: --set exits.exit_penalty=-1: exits.exit_penalty = -1 cannot be used", "greater than or equal to 0"],
+        ),
         (
             ["--set", "training.mode=mixed"],
             ['exits.halting = "geometric" learns from the states of all blocks', 'training.mode = "aligned"'],

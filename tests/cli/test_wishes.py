@@ -85,6 +85,26 @@ def test_a_wish_beside_policies_is_one_more_row_or_stands_for_its_family(tuned: 
     assert measured("--each-exit") == ["fixed:1", "fixed:2", "fixed:3", "uniform:seed=1", policy]
 
 
+@pytest.mark.parametrize("wish", [[], ["--average-exit", 2]], ids=["alone", "with a wish"])
+@pytest.mark.parametrize("verb", ["translate", "evaluate", "tune", "bench", "plot tokens", "plot positions", "against"])
+def test_an_empty_policy_is_refused_and_not_taken_for_full_depth(
+    tuned: Tuned, held_out: Path, tmp_path: Path, verb: str, wish: list[object]
+) -> None:
+    picture = ["--to", tmp_path / "x.png"]
+    commands: dict[str, list[object]] = {
+        "translate": ["translate", tuned.run, "--policy", "", *wish],
+        "evaluate": ["evaluate", tuned.run, "--test", held_out, "--policy", "", *wish],
+        "tune": ["tune", tuned.run, "--valid", held_out, "--policy", ""],
+        "bench": ["bench", tuned.run, "--test", held_out, "--policy", "", *wish],
+        "plot tokens": ["plot", "tokens", tuned.run, "hund", "--policy", "", *wish, *picture],
+        "plot positions": ["plot", "positions", tuned.run, "--test", held_out, "--policy", "", *wish, *picture],
+        "against": ["evaluate", tuned.run, "--test", held_out, "--against", "", *wish],
+    }
+    outcome = anydepth(*commands[verb], stdin=LINES)
+    assert_refused(outcome, "the policy '' is empty; name one of fixed:N", "or leave it out")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_wishes_combine(tuned: Tuned) -> None:
     deepest = max(tuned.points, key=lambda point: point.average_exit)
     outcome = done("translate", tuned.run, "--average-exit", 3, "--bleu-drop", 100, "--flops", 1, stdin=LINES)

@@ -56,6 +56,7 @@ def test_points_that_do_not_name_their_engine_are_loaded_as_points_of_float32(ru
     whole = json.loads(run.points_file.read_text(encoding="utf-8"))
     del whole["sets"][0]["engine"]
     run.points_file.write_text(json.dumps(whole), encoding="utf-8")
+    run.seal.make()
     (found,) = load_points(run)
     assert found.otherwise(beam=5, length_penalty=0.6, engine="torch") == ""
     assert found.otherwise(beam=5, length_penalty=0.6, engine="onnx-int8") == "8-bit products"

@@ -83,6 +83,13 @@ def test_the_length_of_a_source_counts_the_tokens_that_were_read_and_the_end(tra
     assert {alternative.source_length for alternative in translation.alternatives} == {lengths[0]}
 
 
+def test_an_empty_policy_is_not_full_depth(translator: Translator) -> None:
+    with pytest.raises(UsageError, match=r"^the policy '' is empty; name one of"):
+        translator.policy("")
+    with pytest.raises(UsageError, match=r"^the policy '' is empty"):
+        translator.translate(LINES[:1], policy="")
+
+
 def test_without_a_policy_every_token_leaves_at_the_last_block(translator: Translator) -> None:
     assert {left for translation in translator.translate(LINES) for left in translation.exits} == {BLOCKS}
 

@@ -152,7 +152,7 @@ def test_a_failure_leaves_nothing_behind(settings: PrepareSettings, tmp_path: Pa
 
 def test_prepared_data_is_replaced_only_when_told_to(settings: PrepareSettings, tmp_path: Path) -> None:
     prepare(settings, tmp_path / "out")
-    with pytest.raises(CorpusError, match=r"out already holds prepared data; choose a new folder, or ask for this one to be overwritten"):
+    with pytest.raises(CorpusError, match=r"out already holds prepared data; choose another --to, or replace it with --overwrite"):
         prepare(settings, tmp_path / "out")
     prepare(replace(settings, vocab_size=311), tmp_path / "out", overwrite=True)
     assert PreparedData.open(tmp_path / "out").source_tokenizer.size == 311
@@ -177,7 +177,7 @@ def test_an_empty_folder_is_used(settings: PrepareSettings, tmp_path: Path) -> N
 
 
 def test_a_folder_of_something_else_is_never_overwritten(settings: PrepareSettings, tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"exists and is not prepared data, so it is never overwritten; choose a new folder"):
+    with pytest.raises(CorpusError, match=r"exists and is not prepared data, so it is never overwritten; choose another --to"):
         prepare(settings, tmp_path, overwrite=True)
 
 
@@ -211,12 +211,12 @@ def test_a_corpus_without_a_fit_pair_is_refused_with_the_reasons(settings: Prepa
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"source_lang": "de/x"}, r"a language is letters, digits, - and _ but got 'de/x'; write it as in"),
-        ({"target_lang": ""}, r"a language is letters, digits, - and _ but got ''; write it as in"),
-        ({"target_lang": "de"}, r"source and target language are both 'de'; name two different ones"),
-        ({"max_tokens": 0}, r"max_tokens = 0 would drop every pair"),
-        ({"max_ratio": 0.5}, r"max_ratio = 0\.5 would drop every long pair"),
-        ({"sample": 0}, r"sample = 0 leaves a tokenizer no lines to learn from; set it to 1 or more"),
+        ({"source_lang": "de/x"}, r"^--source-lang 'de/x': a language is letters, digits, - and _; write it as in"),
+        ({"target_lang": ""}, r"^--target-lang '': a language is letters, digits, - and _; write it as in"),
+        ({"target_lang": "de"}, r"^--source-lang and --target-lang are both 'de'; name two different ones"),
+        ({"max_tokens": 0}, r"^--max-tokens 0 would drop every pair"),
+        ({"max_ratio": 0.5}, r"^--max-ratio 0\.5 would drop every long pair"),
+        ({"sample": 0}, r"^--sample 0 leaves a tokenizer no lines to learn from; set it to 1 or more"),
     ],
 )
 def test_settings_that_break_a_rule_are_refused(settings: PrepareSettings, change: dict[str, object], message: str) -> None:

@@ -113,16 +113,16 @@ def test_a_model_with_other_control_ids_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_larger_than_the_text_allows_names_the_largest() -> None:
-    with pytest.raises(CorpusError, match=r"of 5,000 pieces is more .* largest possible is \d+; set vocab_size to \d+ or less") as raised:
+    with pytest.raises(CorpusError, match=r"of 5,000 pieces is more .* largest possible is \d+; set --vocab-size to \d+ or less") as raised:
         train_tokenizer(word_lines(100), vocab_size=5000)
-    largest = int(str(raised.value).split("set vocab_size to ")[1].split()[0])
+    largest = int(str(raised.value).split("set --vocab-size to ")[1].split()[0])
     assert train_tokenizer(word_lines(100), vocab_size=largest).size == largest
 
 
 def test_a_vocabulary_too_small_for_the_characters_names_the_smallest() -> None:
-    with pytest.raises(CorpusError, match=r"of 100 pieces cannot hold .* smallest possible is \d+; set vocab_size to \d+") as raised:
+    with pytest.raises(CorpusError, match=r"of 100 pieces cannot hold .* smallest possible is \d+; set --vocab-size to \d+") as raised:
         train_tokenizer(word_lines(100), vocab_size=100)
-    smallest = int(str(raised.value).split("set vocab_size to ")[1].split()[0])
+    smallest = int(str(raised.value).split("set --vocab-size to ")[1].split()[0])
     assert train_tokenizer(word_lines(100), vocab_size=smallest).size == smallest
 
 

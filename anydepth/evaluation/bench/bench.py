@@ -195,7 +195,7 @@ def forced(
 def exit_shares(folder: Path, test: str, policy: str | None, wish: Wish, settings: BenchSettings, *, say: Say) -> list[float]:
     """How often each exit is taken when the run at `folder` translates the test set greedily with a policy, or with the wished one."""
     translator, note = Translator.load(folder), Run(folder).data_note()
-    names = wished_names([policy] if policy else [], translator, wish)
+    names = wished_names([] if policy is None else [policy], translator, wish)
     lines = [source for source, _ in read_pairs(test, note["source_lang"], note["target_lang"])]
     chosen = translator.policy(names[-1])
     say(f"translating {len(lines):,} sentences with {chosen.name}, to see where tokens leave")
