@@ -84,7 +84,7 @@ def test_where_only_the_folder_can_be_written_to_the_lock_is_inside(tmp_path: Pa
 
 def test_a_place_that_cannot_have_a_lock_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(AnydepthError, match=r"^cannot write .*run: File exists; check the path"), one_writer(tmp_path / "file" / "run"):
+    with pytest.raises(AnydepthError, match=r"^cannot write .*run: Not a directory; check the path"), one_writer(tmp_path / "file" / "run"):
         pass
 
 
