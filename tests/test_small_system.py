@@ -7,6 +7,7 @@ import pytest
 from cli.commands import done
 from cli.conftest import write_text_pairs
 
+pytestmark = pytest.mark.timeout(900)
 SETTINGS = """
 [model]
 blocks = 3
@@ -48,7 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = [word for split in ("train", "valid", "test") for word in (f"--{split}", folder / split)]
     done("prepare", "--source-lang", "de", "--target-lang", "en", *text, "--vocab-size", 310, "--to", folder / "data")
     done("train", folder / "small.toml", "--data", folder / "data", "--to", folder / "run")
-    changes = ["exits.halting=geometric", "exits.oracle=correctness", "exits.rate_factor=6", "training.updates=40"]
+    changes = ["exits.halting=geometric", "exits.oracle=likelihood", "exits.rate_factor=6", "training.updates=60"]
+    changes += ["exits.exit_penalty=0", "training.learning_rate=3e-3"]
     done("train", "--from", folder / "run", "--to", folder / "exits", *(word for change in changes for word in ("--set", change)))
     return folder
 
@@ -69,8 +71,11 @@ def test_it_translates_unseen_sentences_at_every_exit(folder: Path) -> None:
     assert [figures[f"fixed:{exit}"][1] for exit in (1, 2, 3)] == [1, 2, 3] and 1.5 < figures["uniform:seed=1"][1] < 2.5
 
 
-def test_it_learns_to_stop_early_for_little_bleu(folder: Path) -> None:
-    figures = measured(folder / "exits", *(word for tau in (0, 0.5, 1) for word in ("--policy", f"geometric:{tau}")))
-    (shallow, first), (bleu, average_exit), (deep, last) = figures.values()
-    assert (first, last) == (1, 3) and 1 < average_exit < 2.5
-    assert bleu > max(shallow, deep) - 10 and deep > 60, figures
+def test_it_learns_where_to_stop_and_thresholds_choose_the_depth_for_little_bleu(folder: Path) -> None:
+    thresholds = (0, 0.2, 0.5, 0.8, 1)
+    figures = list(measured(folder / "exits", *(word for tau in thresholds for word in ("--policy", f"geometric:{tau}"))).values())
+    exits = [average_exit for _, average_exit in figures]
+    assert exits == sorted(exits) and exits[0] == 1 and exits[-1] == 3, "a higher threshold never stops earlier"
+    assert 1 < exits[2] < 3
+    (shallow, _), *_, (deep, _) = figures
+    assert figures[2][0] > max(shallow, deep) - 10 and deep > 60, figures

@@ -78,6 +78,7 @@ def test_a_demo_without_its_configuration_is_refused_before_it_writes(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.soak  # a second whole demo for one refusal
 def test_a_demo_with_other_settings_than_before_is_refused(small: Path, tmp_path: Path) -> None:
     done("demo", "--to", tmp_path / "demo", "--config", small, "--exits-config", tmp_path / "exits.toml")
     small.write_text(SETTINGS.replace("updates = 2", "updates = 3"), encoding="utf-8")

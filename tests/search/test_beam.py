@@ -149,8 +149,7 @@ def test_beam_1_takes_the_most_probable_word_each_time(policy: Policy) -> None:
         assert hypothesis.tokens == tokens
 
 
-@pytest.mark.parametrize("beam", [1, 5])
-@pytest.mark.parametrize("policy", [FIXED, UNIFORM], ids=lambda policy: policy.name)
+@pytest.mark.parametrize(("policy", "beam"), [(FIXED, 1), (UNIFORM, 5)], ids=["fixed greedily", "uniform with a beam"])
 def test_batches_of_1_7_and_64_give_the_same_tokens_and_exits(policy: Policy, beam: int) -> None:
     model, sentences, settings = make_model(), many_sentences(64), SearchSettings(beam=beam)
     outputs = []
