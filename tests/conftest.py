@@ -8,9 +8,12 @@ import re
 import tempfile
 
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook("anydepth", "beartype.beartype")
+settings.register_profile("unhurried", deadline=None)  # an example may take long beside other work
+settings.load_profile("unhurried")
 
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
 

@@ -60,7 +60,8 @@ def test_native_engine_has_a_row_for_every_contestant_and_tells_where_the_time_g
     rows = [line for line in lines if line[:1] in (["full"], ["drawn"])]
     contestants = [line[2] for line in rows]
     assert len(rows) == 4 * len(set(contestants)) and "immediate" in contestants and "plain" in contestants
-    assert all("blocks" in line and any(word.endswith("%,") for word in line) for line in rows)
+    assert all(any(word.endswith(("%", "%,")) for word in line) for line in rows)
+    assert any("blocks" in line for line in rows)  # a share below half a percent is left out, and beside other work any may be
     assert all(line[4] == "1.00" for line in rows if line[2] == contestants[0])
 
 
