@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MARKED = ["-m", "pytest", "-m", "soak", "--numprocesses", "2", "--dist", "worksteal", "-p", "no:cacheprovider"]
+MARKED = ["-m", "pytest", "-m", "soak", "--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
 
 
 @dataclass(frozen=True)
