@@ -26,7 +26,7 @@ from anydepth.limits import (
     MOST_PATHS,
     MOST_UPDATES,
 )
-from anydepth.reading import Unreadable, parse_toml, read_toml, shown
+from anydepth.reading import Unreadable, parse_toml, read_toml, shortened, shown
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Dim = Annotated[int, Field(ge=1, le=MOST_DIM)]
@@ -324,7 +324,7 @@ def make_config(values: Mapping[str, Any], changes: Iterable[str] = (), *, origi
     ]
     if not guilty and _settings_or_problem(values, []) != made:
         guilty = changes  # none alone: the same change twice, say
-    raise ConfigError(f"{' '.join(f'--set {change}' for change in guilty) or origin}: {made}")
+    raise ConfigError(f"{' '.join(f'--set {shortened(change)}' for change in guilty) or origin}: {made}")
 
 
 def _settings_or_problem(values: Mapping[str, Any], changes: Iterable[str]) -> Config | str:
@@ -351,13 +351,13 @@ def save_config(config: Config, path: Path) -> None:
 def _apply_change(values: dict[str, Any], change: str) -> None:
     name, equals, text = change.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(f"--set {change} is not of the form section.key=value, for example model.blocks=3")
+        raise ConfigError(f"--set {shortened(change)} is not of the form section.key=value, for example model.blocks=3")
     *sections, key = name.strip().split(".")
     place: Any = values
     for section in sections:
         inner = place.get(section, {})
         if not isinstance(inner, Mapping):
-            raise ConfigError(f"--set {change}: {section} is a setting, not a section; give it a value of its own")
+            raise ConfigError(f"--set {shortened(change)}: {section} is a setting, not a section; give it a value of its own")
         place[section] = dict(inner)
         place = place[section]
     value = _parse_value(text.strip())

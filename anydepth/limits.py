@@ -22,4 +22,4 @@ MOST_THREADS = 1024
 MOST_JOBS = 256  # processes at a time
 MOST_ROUNDS = 10_000
 LARGEST_SEED = 2**63 - 1
-LARGEST_FACTOR = 1e30  # single precision holds its product with what it multiplies
+LARGEST_FACTOR = 1e12  # single precision holds its product with whatever it multiplies

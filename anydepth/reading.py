@@ -169,6 +169,11 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python writes no integer of thousands of digits
         return "a number of thousands of digits"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """`text` without its middle where it is long."""
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}...{text[-MOST_SHOWN // 4 :]}"
 
 

@@ -266,7 +266,7 @@ def test_the_page_of_all_settings_is_current_and_tells_the_meaning_of_each() -> 
     assert told["model.dropout"][:2] == ("number from 0 to below 1", "`0.3`")
     assert told["model.exits"][:2] == ("`all`, `last`", '`"all"`')
     assert told["training.minutes"][:2] == ("number above 0 to 1,000,000,000, or none", "none")
-    assert told["training.exit_weights"][0].endswith("`1/n`, or a list, each a number above 0")
+    assert told["training.exit_weights"][0].endswith("`1/n`, or a list, each a number above 0 to 1,000,000,000,000")
     assert all(meaning.endswith(".") and meaning != "None" for _, _, meaning in told.values())
 
 

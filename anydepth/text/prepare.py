@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import time
 from collections import Counter
@@ -246,7 +247,7 @@ def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, rep
     Tokenizers are trained on the training text, or taken from elsewhere; unfit training pairs are dropped; valid and test keep every
     pair whole. Text is read as a stream, so memory does not grow with it.
     """
-    to = Path(to).resolve()
+    to = Path(os.path.realpath(to))
     with one_writer(to):
         return _prepared(settings, to, overwrite=overwrite, report=report)
 

@@ -1,5 +1,6 @@
 """From a command to a run that trains: new, or gone on with."""
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,7 +43,7 @@ def continued_run(
     What neither `config_file` nor `changes` name is as in that run, except its limit of minutes. Its text is used again unless
     `data_folder` has other text in the same vocabulary.
     """
-    if Path(folder).resolve() == Path(origin).resolve():
+    if os.path.realpath(folder) == os.path.realpath(origin):
         raise RunError(f"--from {origin} and --to {folder} are the same run; choose another --to")
     first = Run(Path(origin))
     config = continued_config(first, config_file, changes)

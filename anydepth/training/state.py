@@ -1,7 +1,7 @@
 """All that training needs to go on exactly where it was: weights, optimizer moments, counters, place in the data."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import torch
@@ -54,7 +54,10 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     """Fills model and optimizer from `path` and returns how far the run had come."""
     tensors, notes = load_weights(path)
     try:
-        progress = checked(Progress, parse_json(notes["progress"]))
+        values = parse_json(notes["progress"])
+        if not isinstance(values, dict) or values.keys() != {each.name for each in fields(Progress)}:
+            raise Unreadable("it does not tell how far it is")
+        progress = checked(Progress, values)
     except (KeyError, Unreadable) as error:
         raise RunError(f"{path} is no training state ({error}); train again") from error
     fill_model(model, _part(tensors, "model"), path)

@@ -216,3 +216,28 @@ def test_check_shape_looks_at_the_names_with_their_prefix(own_run: Path) -> None
     check_shape(Run(own_run), own_run / "state.safetensors", prefix="model.")
     with pytest.raises(RunError, match=r"state.safetensors does not fit its configuration: model.encoder.blocks is 0 in the file and 1 in"):
         check_shape(Run(own_run), own_run / "state.safetensors")
+
+
+def test_a_loop_of_links_is_told_in_one_line(tmp_path: Path, text: Path, run: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    prepare = ["prepare", "--source-lang", "de", "--target-lang", "en", "--train", text / "train", "--valid", text / "valid"]
+    for arguments in (
+        ["data", "multi30k", "--archive", loop, "--to", tmp_path / "to"],
+        [*prepare, "--to", loop],
+        ["train", "--from", run, "--to", loop],
+    ):
+        outcome = anydepth(*arguments)
+        assert_refused(outcome, str(loop), code=outcome.code)
+        assert outcome.code in (1, 2)
+
+
+def test_a_device_is_no_archive(tmp_path: Path) -> None:
+    assert_refused(
+        anydepth("data", "multi30k", "--archive", "/dev/zero", "--to", tmp_path / "to"), "/dev/zero is neither a file nor a folder"
+    )
+
+
+def test_scores_that_are_a_pipe_are_not_waited_for(own_run: Path) -> None:
+    os.mkfifo(own_run / "exit_scores.safetensors")
+    assert_refused(anydepth("score-exits", own_run), "exit_scores.safetensors is not a file; remove it")

@@ -1,5 +1,6 @@
 """Stored measurements as series of points: evaluations, and the operating points of a run."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,12 +142,12 @@ def _points_in(path: Path) -> Iterator[tuple[Setting, float | None, Point]]:
     """Each point of a file with its setting and full depth's BLEU."""
     stored = _read(path)
     if isinstance(stored, StoredEvaluation):
-        run = str(Path(stored.recipe.run).resolve())
+        run = os.path.realpath(stored.recipe.run)
         for result in stored.results:
             point = Point(result.policy, result.scores.bleu.value, result.average_exit, result.flops_share)
             yield Setting(run, str(Path(stored.recipe.test)), result.beam), None, point
     else:
-        run = str(path.resolve().parent)
+        run = str(Path(os.path.realpath(path)).parent)
         for group in stored.sets:
             for each in group.points:
                 point = Point(each.policy, each.bleu, each.average_exit, each.flops_share)

@@ -85,7 +85,7 @@ def find_files(places: Sequence[Path], wanted: Sequence[Wanted], *, report: Call
     that folders may be called anything, and links in archives are no files.
     """
     found: dict[str, list[TextFile]] = defaultdict(list)
-    for place in dict.fromkeys(Path(place).resolve() for place in places):
+    for place in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
         for file in _wanted_in(place, wanted, report):
             found[file.name].append(file)
     missing = [file for file in wanted if not any(name in found for name in file.names)]
@@ -111,6 +111,8 @@ def _wanted_in(place: Path, wanted: Sequence[Wanted], report: Callable[[str], No
     archives = {name for file in wanted for name in file.archives}
     if not place.exists():
         raise UsageError(f"there is no {place}; give the archive as it was downloaded, or the folder it is in")
+    if not place.is_file() and not place.is_dir():
+        raise UsageError(f"{place} is neither a file nor a folder; give the archive as it was downloaded, or the folder it is in")
     if place.is_dir():
         for path in _files_under(place):
             if path.name in names:

@@ -1,6 +1,7 @@
 """What a recipe leaves: {train,valid,test} in both languages, and recipe.json with how they came about."""
 
 import json
+import os
 import platform
 import shlex
 from collections import Counter
@@ -114,7 +115,7 @@ def write_recipe(
     report: Callable[[str], None],
 ) -> Record:
     """The record of the folder `to`, which is there only once everything in it is written; `fill` writes the splits from the files."""
-    where = Path(to).resolve()
+    where = Path(os.path.realpath(to))
     if where.exists() and (not where.is_dir() or any(where.iterdir())):
         raise UsageError(f"{to} exists already and would be overwritten; choose another --to")
     files = find_files(places, recipe.wanted, report=report)
