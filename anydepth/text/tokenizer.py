@@ -24,6 +24,8 @@ PAD, BOS, EOS, UNK = 0, 1, 2, 3
 WORD_START = "\u2581"
 # Characters that make up the remaining hundredth of a percent of a corpus are spelled in bytes.
 CHARACTER_COVERAGE = 0.9999
+# SentencePiece ends the whole process at a word of 65,536 characters, and learns nothing from a long one that others would share.
+LONGEST_WORD = 10_000
 
 
 class Tokenizer:
@@ -124,9 +126,9 @@ def train_tokenizer(
     how far it is, so `report` gets a line now and then that it is at work.
     """
     drawn = draw_lines(lines, sample=sample, seed=seed)
-    drawn = [line for line in drawn if line.strip()]
+    drawn = [text for line in drawn if (text := _learnable(line)).strip()]
     if not drawn:
-        raise CorpusError("a tokenizer needs text to learn from but every line is empty; check the training files")
+        raise CorpusError("a tokenizer needs text to learn from but no line has any; check the training files")
     try:
         what = f"learning {vocab_size:,} pieces from {len(drawn):,} lines"
         return Tokenizer(told_while_waiting(lambda: _train(drawn, vocab_size), what, report))
@@ -138,7 +140,7 @@ def _train(lines: Sequence[str], vocab_size: int) -> bytes:
     """The SentencePiece model that is learned from `lines`."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(f" {line.replace(WORD_START, ' ')}" for line in lines),
+        sentence_iterator=(f" {line}" for line in lines),
         model_writer=model,
         model_type="bpe",
         vocab_size=vocab_size,
@@ -174,6 +176,11 @@ def draw_lines(lines: Iterable[str], *, sample: int, seed: int) -> list[str]:
             break
         reservoir[randomness.randrange(sample)] = entering
     return reservoir
+
+
+def _learnable(line: str) -> str:
+    """What of a line a vocabulary is learned from: words of a sane length, with spaces between."""
+    return " ".join(word for word in line.replace(WORD_START, " ").split(" ") if len(word) <= LONGEST_WORD)
 
 
 def _check_unicode(text: str) -> None:

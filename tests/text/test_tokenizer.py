@@ -81,6 +81,14 @@ def test_hard_texts_can_be_trained_on() -> None:
     assert [trained.decode(trained.encode(text)) for text in HARD_TEXTS] == HARD_TEXTS
 
 
+def test_a_word_that_sentencepiece_would_end_the_process_at_is_not_learned_from(tokenizer: Tokenizer) -> None:
+    lines = ["der Hund läuft", "die Katze schläft und läuft"] * 9
+    longer = [*lines, "x" * 70_000 + " Hund", "z" * 300_000]
+    assert train_tokenizer(longer, vocab_size=280).pieces(range(280)) != []
+    with pytest.raises(CorpusError, match=r"^a tokenizer needs text to learn from but no line has any; check the training files$"):
+        train_tokenizer(["x" * 70_000], vocab_size=280)
+
+
 def test_a_saved_tokenizer_loads_as_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(tmp_path / "tokenizer.model")
     assert Tokenizer.load(tmp_path / "tokenizer.model").fingerprint == tokenizer.fingerprint
@@ -128,7 +136,7 @@ def test_a_vocabulary_too_small_for_the_characters_names_the_smallest() -> None:
 
 @pytest.mark.parametrize("lines", [[], ["", "  ", "\t"]])
 def test_a_tokenizer_cannot_learn_from_nothing(lines: list[str]) -> None:
-    with pytest.raises(CorpusError, match=r"a tokenizer needs text to learn from but every line is empty; check the training files"):
+    with pytest.raises(CorpusError, match=r"a tokenizer needs text to learn from but no line has any; check the training files"):
         train_tokenizer(lines, vocab_size=300)
 
 
