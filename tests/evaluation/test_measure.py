@@ -108,10 +108,12 @@ def test_full_depth_is_exactly_the_whole(translator: Translator) -> None:
     assert figures.mflops_per_token * figures.tokens * 1e6 == pytest.approx(full_depth_flops(translator, translations), rel=1e-12)
 
 
-def test_a_threshold_of_1_pays_for_decisions_on_top_of_full_depth(translator: Translator) -> None:
-    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy("confidence:1"), beam=1)
-    assert figures.average_exit == BLOCKS
-    assert figures.flops_share > 1
+def test_thresholds_of_1_cost_full_depth_and_one_that_decides_in_vain_costs_more(translator: Translator) -> None:
+    for text, is_more in (("confidence:1", False), (f"confidence:{'1,' * (BLOCKS - 2)}0.9999", True)):
+        figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(text), beam=1)
+        assert figures.average_exit == BLOCKS
+        assert (figures.flops_share > 1) == is_more
+        assert figures.flops_share >= 1
 
 
 def test_nothing_translated_costs_nothing(translator: Translator) -> None:
