@@ -2,13 +2,14 @@
 
 import json
 import math
+import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -342,7 +343,7 @@ def main() -> None:
     with suppress(OSError):  # nobody is left to tell
         say(sentence)
     if code:
-        sys.exit(code)
+        leave(code)
 
 
 def outcome() -> tuple[int, str]:
@@ -380,6 +381,15 @@ def is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Turns Ctrl-C into an error with a sentence; cleaning up happens on the way out."""
     raise Interrupted("stopped; finished files stay and nothing half-written is left")
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process, at once where a library is still at work that cannot be stopped; everything else is cleaned up by now."""
+    from anydepth.text.heartbeat import is_at_work
+
+    if is_at_work():
+        os._exit(code)
+    sys.exit(code)
 
 
 def warned(lines: "Iterable[Translation]", translator: "Translator") -> "Iterator[Translation]":

@@ -5,11 +5,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 from rich.console import Console
 
 Result = TypeVar("Result")
+
+_begun: "WeakSet[Future[Any]]" = WeakSet()  # not by the names of threads: Ctrl-C in Thread.start can leave one that is not listed
 
 SECONDS_BEFORE_A_LINE = 10.0
 SECONDS_ON_A_TERMINAL = 1.0
@@ -19,9 +22,10 @@ def told_while_waiting(work: Callable[[], Result], what: str, report: Callable[[
     """What `work` returns or raises. While it goes on, `what` is told with the time that it has taken; of short work nothing is.
 
     The work is done beside, so that Ctrl-C ends the waiting at once even where the work is deep in a library; the thread that
-    does it ends with the process.
+    does it ends with the process, which `is_at_work` is for.
     """
     future: Future[Result] = Future()
+    _begun.add(future)
     threading.Thread(target=_fulfil, args=(future, work), daemon=True).start()
     console, started = Console(stderr=True, highlight=False), time.monotonic()
     pause = SECONDS_ON_A_TERMINAL if console.is_terminal else SECONDS_BEFORE_A_LINE
@@ -36,6 +40,11 @@ def told_while_waiting(work: Callable[[], Result], what: str, report: Callable[[
             else:
                 status.update(text)
     return future.result()
+
+
+def is_at_work() -> bool:
+    """Whether work goes on that nobody waits for any more. Were Python to end as usual, a library that then asks for Python would abort."""
+    return any(not future.done() for future in _begun)
 
 
 def _fulfil(future: "Future[Result]", work: Callable[[], Result]) -> None:

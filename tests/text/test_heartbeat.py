@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from anydepth.text import heartbeat
-from anydepth.text.heartbeat import told_while_waiting
+from anydepth.text.heartbeat import is_at_work, told_while_waiting
 from anydepth.text.tokenizer import train_tokenizer
 
 
@@ -50,3 +50,19 @@ def test_the_reports_of_a_training_tell_its_size(monkeypatch: pytest.MonkeyPatch
     told: list[str] = []
     train_tokenizer(["ein kleiner Text", "", "noch einer"] * 9, vocab_size=280, report=told.append)
     assert told and all(line.startswith("learning 280 pieces from 18 lines: at work for 0 seconds") for line in told)
+
+
+def test_work_that_nobody_waits_for_any_more_is_known_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "SECONDS_BEFORE_A_LINE", 0.01)
+    going = threading.Event()
+
+    def stop(text: str) -> None:
+        raise KeyboardInterrupt
+
+    assert not is_at_work()
+    with pytest.raises(KeyboardInterrupt):
+        told_while_waiting(lambda: going.wait(60), "learning", stop)
+    assert is_at_work()
+    going.set()
+    while is_at_work():
+        time.sleep(0.01)
