@@ -194,10 +194,10 @@ def second_stage(config: Config, exit_config: Path | None) -> tuple[str, ...]:
     """The changes of a second stage: those of a file, or the default ones."""
     if exit_config is None:
         return default_second_stage(config)
-    load_config(exit_config, over=config)  # what is wrong with the file is told with its name
     settings = read_settings(exit_config)
     if loose := [key for key, values in settings.items() if not isinstance(values, dict)]:
         raise UsageError(f"{exit_config}: {loose[0]} stands outside of a section; write it under [training] or [exits]")
+    load_config(exit_config, over=config)  # what is wrong with the file is told with its name
     return tuple(f"{section}.{key}={json.dumps(value)}" for section, values in settings.items() for key, value in values.items())
 
 

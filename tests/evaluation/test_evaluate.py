@@ -64,7 +64,7 @@ def test_a_wish_is_met_by_the_families_that_are_named_and_never_passed_over(run:
 def with_points(run: Run, folder: Path, **recipe: Any) -> Path:
     """A copy of the run whose one point was tuned so."""
     copy = Run(shutil.copytree(run.folder, folder / "copy"))
-    copy.points_file.unlink()
+    copy.seal.remove([copy.points_file])
     plain = {
         "method": "replay",
         "candidates": 9,

@@ -44,7 +44,8 @@ def measured(places: Places, run: str, role: str, rows: Sequence[tuple[str, str,
         counted = translation_statistics(translated(wrong, exits), REFERENCES)
         statistics[f"{split}/{policy}"] = torch.from_numpy(counted.astype(np.int32))
         bleu = round(corpus_bleu(counted[:, :10]), 4)
-        record["measurements"].append({"split": split, "kind": kind, "policy": policy, "bleu": bleu})
+        figures = {"bleu": bleu, "low": bleu, "high": bleu, "average_exit": sum(exits) / len(exits)}
+        record["measurements"].append({"split": split, "kind": kind, "policy": policy, "family": policy.partition(":")[0], **figures})
     places.statistics.mkdir(parents=True, exist_ok=True)
     save_tensors(places.statistics / f"{run}.safetensors", statistics)
     write_record(places.record(run), record)
