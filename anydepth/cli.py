@@ -333,7 +333,8 @@ def main() -> None:
 
     A reader of the output that leaves early ends the command with exit code 1 and no sentence, as it does with other tools of a pipe.
     """
-    signal.signal(signal.SIGINT, interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
     choose_waiting()
     open_streams()
     code, sentence = outcome()
@@ -379,7 +380,7 @@ def is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Turns Ctrl-C into an error with a sentence; cleaning up happens on the way out."""
+    """Turns Ctrl-C and SIGTERM into an error with a sentence; cleaning up happens on the way out."""
     raise Interrupted("stopped; finished files stay and nothing half-written is left")
 
 

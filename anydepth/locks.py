@@ -28,6 +28,8 @@ def one_writer(folder: Path) -> Iterator[None]:
         lock = FileLock(file)
         lock.acquire(timeout=0)
     except Timeout:
+        if not file.exists():  # nobody holds what cannot be made
+            raise cannot_write(folder, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))) from None
         raise UsageError(f"another anydepth command is writing to {folder}{_told_of(file)}; wait for it, or stop it first") from None
     except FileExistsError as error:  # what mkdir says of a file where a folder should be
         raise cannot_write(folder, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))) from error

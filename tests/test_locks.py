@@ -105,3 +105,9 @@ def test_the_second_in_turn_waits_for_the_first(tmp_path: Path) -> None:
     with in_turn(lock):
         assert sign.read_text() == "outside"
     process.join()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no folder here in which nothing can be made")
+def test_a_place_where_no_file_can_be_made_is_not_called_taken() -> None:
+    with pytest.raises(AnydepthError, match=r"^cannot write /proc/nowhere: No such file or directory; "), one_writer(Path("/proc/nowhere")):
+        pass

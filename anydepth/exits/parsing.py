@@ -62,7 +62,9 @@ def check_policy(text: str, *, blocks: int | None, family: str) -> None:
 
 
 def check_not_empty(text: str | None) -> None:
-    """Refuses a policy that is given and names nothing; none at all is fine."""
+    """Refuses a policy that is given and names nothing, or is no text; none at all is fine."""
+    if not isinstance(text, str | None):
+        raise UsageError(f"a policy is a text, not a {type(text).__name__}; name one of {', '.join(POLICY_FORMS.values())}")
     if text is not None and not text.strip():
         raise UsageError(f"the policy {text!r} is empty; name one of {', '.join(POLICY_FORMS.values())}, or leave it out")
 

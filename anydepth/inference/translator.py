@@ -15,11 +15,23 @@ from anydepth.inference.engine import Engine, TorchEngine
 from anydepth.inference.engines import AUTOMATIC, make_engine
 from anydepth.inference.points import OperatingPoint, PointSet, Wish, choose_point, load_points
 from anydepth.inference.stream import arriving
+from anydepth.limits import MOST_BATCH_TOKENS
 from anydepth.model.run import Run
 from anydepth.search.beam import Hypothesis, SearchSettings
 from anydepth.text.tokenizer import WORD_START, Tokenizer
 
 END_PIECE = "</s>"
+
+
+def check_lines(lines: object) -> None:
+    """Refuses what is no list of texts: one text alone, bytes, a set, whose order nobody knows, or an iterator."""
+    if isinstance(lines, str):
+        raise UsageError("translate takes a list of lines, not one text; write translate([text])")
+    if not isinstance(lines, Sequence) or isinstance(lines, bytes | bytearray | memoryview):
+        raise UsageError(f"translate takes a list of lines, not a {type(lines).__name__}; for an iterator there is translate_stream")
+    for number, line in enumerate(lines, 1):
+        if not isinstance(line, str):
+            raise UsageError(f"translate takes texts, but line {number:,} is a {type(line).__name__}; decode bytes as UTF-8 first")
 
 
 @dataclass(frozen=True)
@@ -128,8 +140,9 @@ class Translator:
         Similar lengths are searched together, as many as fit: sentences * beam * longest source <= `batch_tokens`.
         """
         settings = self.search_settings(beam=beam, length_penalty=length_penalty, best=best)
-        if isinstance(lines, str):
-            raise UsageError("translate takes a list of lines, not one text; write translate([text])")
+        check_lines(lines)
+        if batch_tokens is not None and not 1 <= batch_tokens <= MOST_BATCH_TOKENS:
+            raise UsageError(f"batch_tokens = {batch_tokens} must lie between 1 and {MOST_BATCH_TOKENS:,}, as in 4096")
         policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
         encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
         numbers = [number for number, ids in enumerate(encoded) if ids]

@@ -173,6 +173,9 @@ def create_run(
             raise RunError(f"{folder} exists already; choose another --to, go on with --resume, or replace it with --overwrite")
         if not run.config_file.exists():
             raise RunError(f"{folder} exists and is not a run directory, so --overwrite leaves it alone; choose another --to")
+        for option, inside in (("--data", data.folder), ("--from", origin.folder if origin is not None else None)):
+            if inside is not None and inside.resolve().is_relative_to(run.folder.resolve()):
+                raise RunError(f"{option} {inside} lies inside {folder}, which --overwrite would replace; choose another --to")
     data.verify()
     with replacing_folder(run.folder) as temporary:
         fill_run(Run(temporary), config, data)

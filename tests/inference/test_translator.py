@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -255,3 +256,26 @@ def test_points_of_weights_that_have_changed_since_are_not_used(tuned: Translato
     tuned.run.seal.make()
     with pytest.raises(RunError, match=r"were tuned for other weights than it has now; tune again"):
         tuned.tuned_policy(average_exit=2.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        (None, "not a NoneType"),
+        (b"Hund", "not a bytes"),
+        ({"ein Hund"}, "not a set"),
+        (iter(["ein Hund"]), "not a list_iterator; for an iterator there is translate_stream"),
+        (["ein Hund", b"Hund"], "line 2 is a bytes"),
+        ([None], "line 1 is a NoneType"),
+    ],
+    ids=["nothing", "bytes", "set", "iterator", "bytes inside", "nothing inside"],
+)
+def test_what_is_no_list_of_texts_is_refused_in_one_sentence(translator: Translator, lines: Any, what: str) -> None:
+    with pytest.raises(UsageError, match=rf"^translate takes .*{what}"):
+        translator.translate(lines)
+
+
+@pytest.mark.parametrize("batch_tokens", [0, -5, 10**20])
+def test_a_batch_of_no_size_is_refused(translator: Translator, batch_tokens: int) -> None:
+    with pytest.raises(UsageError, match=rf"^batch_tokens = {batch_tokens} must lie between 1 and"):
+        translator.translate(["ein Hund"], batch_tokens=batch_tokens)

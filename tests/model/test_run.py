@@ -1,6 +1,7 @@
 """The run directory: made once, never replaced by accident, and loaded with nothing beside it."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,11 @@ def test_checkpoints_are_listed_by_update(tmp_path: Path) -> None:
     for update in (12, 3, 1_000_000):
         save_tensors(run.checkpoint_file(update), {})
     assert [update for update, _ in run.checkpoints()] == [3, 12, 1_000_000]
+
+
+def test_a_run_is_not_replaced_whose_folder_holds_what_it_is_made_from(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    inside = PreparedData.open(shutil.copytree(data.folder, run.folder / "data"))
+    with pytest.raises(RunError, match=r"^--data .*run/data lies inside .*run, which --overwrite would replace; choose another --to$"):
+        create_run(run.folder, short_training(), inside, overwrite=True)
+    inside.verify()
