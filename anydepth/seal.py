@@ -17,6 +17,7 @@ from filelock import FileLock
 from anydepth import atomic
 from anydepth.checksums import bytes_hash, checked_object, file_hash, forget_hash, known_hash, with_checksum
 from anydepth.errors import RunError
+from anydepth.reading import LARGE
 
 SEAL_NAME = "seal.json"
 FORMAT = 1
@@ -101,7 +102,7 @@ class Seal:
         """The contents of the file, which must be those that the seal lists."""
 
         def look(allowed: list[str]) -> tuple[bool, str, bytes]:
-            data = path.read_bytes() if path.is_file() else None
+            data = self._contents(path) if path.is_file() else None
             found = ABSENT if data is None else bytes_hash(data)
             return data is not None and found in allowed, found, data or b""
 
@@ -115,6 +116,7 @@ class Seal:
     @contextmanager
     def replacing(self, path: Path) -> Iterator[Path]:
         """As `atomic.replacing`, for a file of the run."""
+        check_kind(path)
         name, written = self._name(path), []
 
         def announce(temporary: Path) -> None:
@@ -166,6 +168,7 @@ class Seal:
 
     def _looked_at(self, path: Path, look: Callable[[list[str]], tuple[bool, str, Found]]) -> Found:
         """What `look` finds at `path` once it fits the hashes that the seal allows; refused if it does not, and nobody is changing it."""
+        check_kind(path)
         allowed = self.contents().allowed(self._name(path))
         if os.path.lexists(path) and not path.is_file():  # to read a pipe would be to wait for ever
             raise RunError(f"{path} is not a file; remove it, or restore it from a copy")
@@ -180,6 +183,11 @@ class Seal:
             if allowed == before:
                 break
         raise self._refusal(path, state, allowed)
+
+    def _contents(self, path: Path) -> bytes:
+        if path.stat().st_size > LARGE:
+            raise RunError(f"{path} has more than {LARGE:,} bytes, which no such file needs; restore it from a copy")
+        return path.read_bytes()
 
     def _refusal(self, path: Path, state: str, allowed: list[str]) -> RunError:
         vouch = f"`anydepth seal {self.folder}`"
@@ -218,6 +226,12 @@ def is_sealed(name: str) -> bool:
     """Whether a file of that name in a run directory belongs to its seal."""
     folder, _, file = name.rpartition("/")
     return folder in ("", CHECKPOINTS) and not file.startswith(".") and name != SEAL_NAME and Path(file).suffix in SEALED_ENDINGS
+
+
+def check_kind(path: Path) -> None:
+    """Refuses what is there and is no file: reading a pipe or writing to one may wait for ever, and a device has no end."""
+    if path.exists() and not path.is_file():
+        raise RunError(f"{path} is not a file; remove it, or restore it from a copy")
 
 
 @contextmanager

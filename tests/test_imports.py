@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "streams": set(),
     "locks": {"errors", "atomic"},
     "checksums": {"reading"},
-    "seal": {"errors", "atomic", "checksums"},
+    "seal": {"errors", "reading", "atomic", "checksums"},
     "config": EVERYWHERE,
     "shipped": {"errors"},
     "reference": {"config"},

@@ -41,8 +41,6 @@ class ScoreStore:
         for path in finished:
             self.run.seal.check(path)
         for path in [*finished, *self.parts()]:
-            if not path.is_file():  # writing to a pipe would wait for ever
-                raise RunError(f"{path} is not a file; remove it, and its scores are made again")
             found = self._usable(path, overwrite=overwrite, say=say)
             if found is not None:
                 self._add(found)

@@ -80,7 +80,12 @@ def load_notes(path: Path) -> dict[str, str]:
 
 
 def stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shapes of the tensors of a file by their names, from its header alone: no tensor is read."""
+    """The shapes of the tensors of a file by their names, from its header alone: no tensor is read.
+
+    A file of a sealed run must be the one that the seal lists.
+    """
+    if (seal := seal_of(path)) is not None:
+        seal.check(path)
     try:
         check_regular(path)
         with safe_open(path, framework="pt") as file:

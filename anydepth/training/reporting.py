@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from anydepth.atomic import write_bytes
 from anydepth.model.metrics import metric_line, read_metrics
 from anydepth.model.run import Run
+from anydepth.seal import check_kind
 from anydepth.training.update import UpdateSums
 
 
@@ -28,6 +29,8 @@ class Reporter:
 
     def __enter__(self) -> "Reporter":
         if self.is_main:
+            for file in (self.run.log_file, self.run.metrics_file):
+                check_kind(file)
             self.files = (self.run.log_file.open("a", encoding="utf-8"), self.run.metrics_file.open("a", encoding="utf-8"))
             if self.console.is_terminal:
                 columns = (BarColumn(bar_width=20), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False))

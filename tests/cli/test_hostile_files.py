@@ -238,6 +238,17 @@ def test_a_device_is_no_archive(tmp_path: Path) -> None:
     )
 
 
-def test_scores_that_are_a_pipe_are_not_waited_for(own_run: Path) -> None:
-    os.mkfifo(own_run / "exit_scores.safetensors")
-    assert_refused(anydepth("score-exits", own_run), "exit_scores.safetensors is not a file; remove it")
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("exit_scores.safetensors", ["score-exits"]),
+        ("metrics.jsonl", ["train", "--resume", "--to"]),
+        ("train.log", ["train", "--resume", "--to"]),
+    ],
+    ids=["scores", "metrics", "log"],
+)
+def test_a_pipe_in_the_place_of_what_is_to_be_written_is_not_waited_for(own_run: Path, file: str, command: list[str]) -> None:
+    (own_run / file).unlink(missing_ok=True)
+    Run(own_run).seal.make()
+    os.mkfifo(own_run / file)
+    assert_refused(anydepth(*command, own_run), f"{file} is not a file; remove it")

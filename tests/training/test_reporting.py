@@ -76,10 +76,10 @@ GOOD = metric_line({"event": "train", "update": 1})
     [
         ("{}", "it has no checksum"),
         ("[]", "it is not a JSON object"),
-        ("\0", "Expecting value"),
+        ("\0", "it is not JSON: Expecting value"),
         (GOOD.strip().replace('"update": 1', '"update": 2'), "its checksum differs"),
         (metric_line({"event": "train"}).strip(), "it tells no update"),
-        ("[" * 100_000, "it is nested too deeply"),
+        ("[" * 100_000, "it nests deeper than 32 levels"),
     ],
     ids=["no checksum", "a list", "a zero", "a changed figure", "no update", "nested"],
 )
