@@ -217,6 +217,8 @@ def test_bad_wishes_are_refused_before_anything_is_written(data: Path, own_data:
         assert_refused(anydepth("study", "table1", "--data", own_data, "--config", own, *to), "own.toml", word)
     own.write_text("updates = 5\n", encoding="utf-8")
     assert_refused(anydepth("study", "table1", *plain, "--exit-config", own, *to), "updates stands outside of a section")
+    own.write_text("[training]\nupdate = 5\n", encoding="utf-8")
+    assert_refused(anydepth("study", "table1", *plain, "--exit-config", own, *to), f"error: {own}: there is no setting training.update")
     assert_refused(anydepth("study", "table1", "--data", own_data, "--config", tmp_path / "none.toml", *to), "no configuration at")
     assert not (tmp_path / "study").exists()
     assert_refused(anydepth("study", "table1", *plain, "--to", tmp_path), "exists and is no study")

@@ -110,7 +110,7 @@ KNOWN = (
         ("geometrc", PLAIN, rf"there is no policy 'geometrc'; did you mean geometric\? {KNOWN}"),
         ("zzz", PLAIN, rf"there is no policy 'zzz'; {KNOWN}"),
         ("", PLAIN, rf"the policy '' is empty; {KNOWN.replace('known:', 'name one of')}, or leave it out$"),
-        ("  ", PLAIN, r"the policy '  ' is empty; name one of fixed:N.*"),
+        ("  ", PLAIN, r"the policy '  ' is empty; name one of fixed:N, .*, or leave it out"),
         ("fixed:9", PLAIN, r"fixed:9: this model has exits 1 to 4"),
         ("fixed:0", PLAIN, r"fixed:0: this model has exits 1 to 4"),
         ("fixed:-1", PLAIN, r"fixed:-1: this model has exits 1 to 4"),
