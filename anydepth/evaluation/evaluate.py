@@ -19,7 +19,7 @@ from anydepth.inference.engines import AUTOMATIC
 from anydepth.inference.points import PointSet, Wish, text_fingerprint
 from anydepth.inference.translator import Translator
 from anydepth.model.run import Run
-from anydepth.text.corpus import open_lines, read_pairs
+from anydepth.text.corpus import open_lines, read_pairs, side_path
 from anydepth.text.overlap import MOST_OVERLAP, pairs_in
 
 EACH_EXIT = "each"
@@ -80,6 +80,8 @@ def evaluate_run(
     """
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise UsageError(f"--output {output} must be a file in a folder that exists")
+    if output is not None:
+        check_output(output, Run(folder), test, against)
     translator, run, given = Translator.load(folder, engine=engine, int8=int8), Run(folder), asdict(options or Options())
     note = run.data_note()
     wanted = wished_policies(policies, translator, wish)
@@ -105,6 +107,17 @@ def evaluate_run(
     wished = wish.describe() if wish is not None and wish.is_made else None
     recipe = make_recipe(run, test, f"{note['source_lang']}-{note['target_lang']}", translator.engine.name, against, wished)
     return Evaluation(recipe, results)
+
+
+def check_output(output: Path, run: Run, test: str, against: str | None) -> None:
+    """Refuses to write over what is measured: the test set, the lines to compare with, a file of the run."""
+    note = run.data_note()
+    sides = [side_path(test, note[f"{side}_lang"]) for side in ("source", "target")]
+    inputs = [*sides, *([Path(against)] if against is not None else [])]
+    if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
+        raise UsageError(f"--output {output} is a file that is measured with, and would be lost; choose another")
+    if output.exists() and output.resolve().is_relative_to(run.folder.resolve()):
+        raise UsageError(f"--output {output} is a file of the run {run.folder}; choose another")
 
 
 def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[str | None]:

@@ -45,7 +45,6 @@ def check_shape(run: Run, weights: Path, *, prefix: str = "") -> None:
 
     `prefix` is what the names of the model's tensors begin with in that file.
     """
-    run.seal.check(weights)
     shapes = {name.removeprefix(prefix): shape for name, shape in stored_shapes(weights).items() if name.startswith(prefix)}
     model, stored = run.config.model, sizes_of(shapes)
     asked = {

@@ -259,7 +259,9 @@ def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, report: C
     languages = (settings.source_lang, settings.target_lang)
     for prefix in settings.prefixes.values():
         for language in languages:
-            side_path(prefix, language)
+            text = side_path(prefix, language)
+            if text.resolve().is_relative_to(to):
+                raise CorpusError(f"{text} lies inside {to}, which is about to be replaced; choose another --to")
     with atomic.replacing_folder(to) as folder:
         for split, prefix in settings.prefixes.items():
             if split != "train":  # first, because it finds their faults before the long work

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,16 @@ def test_a_rival_that_cannot_be_compared_with_is_refused(run: Path, text: Path, 
     outcome = anydepth("evaluate", run, "--test", text / "test", "--against", place)
     assert_refused(outcome, *words)
     assert "translating" not in outcome.err
+
+
+@pytest.mark.parametrize("name", ["test.de", "test.en", "link", "against", "config.toml"])
+def test_output_never_goes_over_what_is_measured(own_run: Path, text: Path, tmp_path: Path, name: str) -> None:
+    for language in ("de", "en"):
+        shutil.copy(text / f"test.{language}", tmp_path)
+    (tmp_path / "link").symlink_to("test.en")
+    shutil.copy(tmp_path / "test.en", tmp_path / "against")
+    output = own_run / name if name == "config.toml" else tmp_path / name
+    before = output.read_bytes()
+    outcome = anydepth("evaluate", own_run, "--test", tmp_path / "test", "--against", tmp_path / "against", "--output", output)
+    assert_refused(outcome, f"--output {output} is a file", "choose another")
+    assert output.read_bytes() == before

@@ -1,6 +1,7 @@
 import gzip
 import json
 import random
+import shutil
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -324,3 +325,13 @@ def test_the_vocabularies_of_a_run_go_with_their_languages_whichever_is_the_sour
     Seal(run).make()
     with pytest.raises(CorpusError, match=r"data.json does not tell the languages of the run"):
         prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(run)), tmp_path / "third")
+
+
+def test_text_inside_the_folder_that_would_be_replaced_is_kept(settings: PrepareSettings, tmp_path: Path) -> None:
+    to = tmp_path / "prepared"
+    prepare(settings, to)
+    for file in tmp_path.glob("train.*"):
+        shutil.copy(file, to)
+    with pytest.raises(CorpusError, match=r"train\.de lies inside .*prepared, which is about to be replaced; choose another --to"):
+        prepare(replace(settings, train=str(to / "train")), to, overwrite=True)
+    assert (to / "train.de").exists()
