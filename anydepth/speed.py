@@ -100,6 +100,7 @@ def bench(
     from anydepth.evaluation.bench.contestants import PRECISIONS
     from anydepth.evaluation.bench.shape import Sizes
     from anydepth.evaluation.bench.table import bench_json, bench_table
+    from anydepth.evaluation.evaluate import check_output
     from anydepth.evaluation.plots import style
     from anydepth.evaluation.plots.bench import plot_bench
     from anydepth.inference.engines import automatic_engine
@@ -110,6 +111,9 @@ def bench(
         style.check_figure_path(picture)
     if to is not None and (to.is_dir() or not to.parent.is_dir()):
         raise UsageError(f"--to {to} must be a file in a folder that exists")
+    for option, file in (("--to", to), ("--picture", picture)):
+        if file is not None and run is not None and test is not None:
+            check_output(file, Run(run), test, option=option)
     settings = BenchSettings(
         engines=tuple(engine or [automatic_engine(Run(run) if run is not None else None, int8=False)]),
         precisions=PRECISIONS if int8 is None else PRECISIONS[int8 : int8 + 1],

@@ -109,15 +109,15 @@ def evaluate_run(
     return Evaluation(recipe, results)
 
 
-def check_output(output: Path, run: Run, test: str, against: str | None) -> None:
+def check_output(output: Path, run: Run, test: str, against: str | None = None, *, option: str = "--output") -> None:
     """Refuses to write over what is measured: the test set, the lines to compare with, a file of the run."""
     note = run.data_note()
     sides = [side_path(test, note[f"{side}_lang"]) for side in ("source", "target")]
     inputs = [*sides, *([Path(against)] if against is not None else [])]
     if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
-        raise UsageError(f"--output {output} is a file that is measured with, and would be lost; choose another")
+        raise UsageError(f"{option} {output} is a file that is measured with, and would be lost; choose another")
     if output.exists() and output.resolve().is_relative_to(run.folder.resolve()):
-        raise UsageError(f"--output {output} is a file of the run {run.folder}; choose another")
+        raise UsageError(f"{option} {output} is a file of the run {run.folder}; choose another")
 
 
 def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[str | None]:

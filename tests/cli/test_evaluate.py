@@ -180,4 +180,6 @@ def test_output_never_goes_over_what_is_measured(own_run: Path, text: Path, tmp_
     before = output.read_bytes()
     outcome = anydepth("evaluate", own_run, "--test", tmp_path / "test", "--against", tmp_path / "against", "--output", output)
     assert_refused(outcome, f"--output {output} is a file", "choose another")
+    if name != "against":
+        assert_refused(anydepth("bench", own_run, "--test", tmp_path / "test", "--to", output), f"--to {output} is a file")
     assert output.read_bytes() == before
