@@ -1,6 +1,6 @@
 """README.md does what it says: its shell blocks run in order, line by line, with tiny budgets, and so does its Python block.
 
-Lines stay as they are. What shrinks is the built-in corpus, the settings in configs/ and the budgets that a line names.
+Lines stay as they are. What shrinks is the built-in corpus, the shipped settings and the budgets that a line names.
 """
 
 import os
@@ -18,6 +18,8 @@ import tomli_w
 from cli.commands import done
 from cli.parsing import arguments_of_anydepth
 from test_readme import README, ROOT, SHELLS, fences, shell_text
+
+from anydepth import shipped
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 SIZES = {"train": 300, "valid": 8, "test": 12}
@@ -44,11 +46,12 @@ def parts() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with tiny versions of the shipped settings, where a user would have cloned to."""
-    (tmp_path / "configs").mkdir()
-    for file in (ROOT / "configs").glob("*.toml"):
-        shrunk = shrink(tomllib.loads(file.read_text(encoding="utf-8")))
-        (tmp_path / "configs" / file.name).write_text(tomli_w.dumps(shrunk), encoding="utf-8")
+    """An empty folder where a user would have cloned to; the shipped settings are tiny."""
+    (tmp_path / "shipped").mkdir()
+    for name in shipped.shipped_names():
+        shrunk = shrink(tomllib.loads(shipped.shipped_file(name).read_text(encoding="utf-8")))
+        (tmp_path / "shipped" / f"{name}.toml").write_text(tomli_w.dumps(shrunk), encoding="utf-8")
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "shipped")
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "activate").touch()
     monkeypatch.setattr("anydepth.text.demo.corpus.SPLIT_SIZES", SIZES)
