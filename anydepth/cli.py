@@ -350,6 +350,10 @@ def main() -> None:
 def outcome() -> tuple[int, str]:
     """The exit code of the command, and its last sentence."""
     try:
+        Path.cwd()
+    except FileNotFoundError:
+        return 2, error_line("the folder that the command was started in is no longer there; go to another one")
+    try:
         app()
     except SystemExit as ending:
         return (ending.code if isinstance(ending.code, int) else int(ending.code is not None)), ""

@@ -136,6 +136,12 @@ def test_a_run_of_an_older_version_is_sealed_with_its_metrics(own: Run) -> None:
     assert own.weights_file.exists()
 
 
+def test_nobody_can_vouch_for_operating_points_that_are_none(own: Run) -> None:
+    own.points_file.write_text('{"x": 1}', encoding="utf-8")
+    with pytest.raises(RunError, match=r"operating_points\.json cannot be read \(weights: field required\); restore it from a copy"):
+        seal_run(own.folder)
+
+
 @pytest.mark.parametrize("damage", [flip, cut])
 def test_nobody_can_vouch_for_weights_that_are_damaged(own: Run, damage: Callable[[Path], None]) -> None:
     (best,) = own.best_files()

@@ -1,16 +1,18 @@
 """A person's word for a run whose seal is missing, or no longer fits: its files are checked as far as they can be, and sealed."""
 
 from pathlib import Path
+from typing import Any
 
 from anydepth.atomic import write_bytes
 from anydepth.config import load_config
 from anydepth.errors import RunError
 from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.inference.points import StoredPoints
 from anydepth.locks import one_writer
 from anydepth.model.checkpoint import fill_model, own_tensors
 from anydepth.model.metrics import sealable_metrics
 from anydepth.model.run import Run
-from anydepth.reading import read_json
+from anydepth.reading import checked, read_json
 from anydepth.text.tokenizer import Tokenizer
 
 
@@ -44,11 +46,11 @@ def check_files(run: Run) -> None:
             fill_model(model, tensors, file)
     for file in sorted(run.folder.glob("*.json")):
         if file != run.seal.file:
-            _check_json(file)
+            _check_json(file, StoredPoints if file == run.points_file else dict[str, Any])
 
 
-def _check_json(file: Path) -> None:
+def _check_json(file: Path, kind: type) -> None:
     try:
-        read_json(file)
+        checked(kind, read_json(file))
     except ValueError as error:
         raise RunError(f"{file} cannot be read ({error}); restore it from a copy, or remove it") from error

@@ -100,7 +100,8 @@ class Training:
         votes = [float(has_lost_patience or is_spent), progress.seconds] if self.workers.is_main else [0.0, 0.0]
         wishes = torch.tensor([*votes, float(self.stop.is_asked)], dtype=torch.float64, device=self.workers.device)
         ended, progress.seconds, asked = (float(wish) for wish in self.workers.sum(wishes))
-        self.stop.is_asked = asked > 0
+        if asked > 0:  # and never back to False: a signal may have come since the vote
+            self.stop.is_asked = True
         return ended > 0 or asked > 0
 
     def report(self, recent: "Recent", rate: float) -> None:

@@ -19,6 +19,7 @@ from anydepth.model.transformer import Transformer
 from anydepth.text.batches import BatchStream, Position
 from anydepth.text.prepare import PreparedData
 from anydepth.training import loop
+from anydepth.training.distributed import Workers
 from anydepth.training.loop import Training
 from anydepth.training.reporting import Recent, Reporter
 from anydepth.training.start import continued_run, resumed_run
@@ -327,3 +328,18 @@ def test_a_damaged_state_is_refused_by_name(data: PreparedData, stopped: Run, da
     damaged(stopped, damage)
     with pytest.raises(RunError, match=rf"{re.escape(str(stopped.state_file))} {message}"):
         train(stopped, data, resume=True)
+
+
+def test_a_signal_that_comes_while_the_workers_vote_is_not_lost(data: PreparedData, tmp_path: Path) -> None:
+    run = create_run(tmp_path / "run", short_training(), data)
+    with Reporter(run, is_main=True) as reporter:
+        training = Training(run, data, ALONE, reporter, no_scores)
+
+        class Voting(Workers):
+            def sum(self, values: torch.Tensor) -> torch.Tensor:
+                training.stop.is_asked = True
+                return values
+
+        training.workers = Voting(ALONE.rank, ALONE.world, ALONE.device)
+        assert not training.is_over()
+        assert training.is_over()
