@@ -1,7 +1,6 @@
 """A person's word for a run whose seal is missing, or no longer fits: its files are checked as far as they can be, and sealed."""
 
 from pathlib import Path
-from typing import Any
 
 from anydepth.atomic import write_bytes
 from anydepth.config import load_config
@@ -46,7 +45,7 @@ def check_files(run: Run) -> None:
             fill_model(model, tensors, file)
     for file in sorted(run.folder.glob("*.json")):
         if file != run.seal.file:
-            _check_json(file, StoredPoints if file == run.points_file else dict[str, Any])
+            _check_json(file, StoredPoints if file == run.points_file else dict)
 
 
 def _check_json(file: Path, kind: type) -> None:
