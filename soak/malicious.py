@@ -8,6 +8,7 @@ a traceback, a signal, a hang, an endless message or a file that is left half-wr
 """
 
 import argparse
+import faulthandler
 import os
 import random
 import resource
@@ -82,6 +83,7 @@ def be_the_command(case: Case, folder: Path, out: Path, err: Path, given: Path) 
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+        faulthandler.dump_traceback_later(PATIENCE - 5)  # a hang shows where it hangs
         sys.argv = ["anydepth", *case.arguments]
         from anydepth import cli
 
@@ -204,7 +206,7 @@ def run_cases(cases: list[Case], numbers: Sequence[int], world: Path, folder: Pa
         ends["wrong" if wrong else "without effect" if outcome.code == 0 else "refused in one line"] += 1
         if wrong or is_shown:
             said = outcome.err.splitlines()
-            shown = outcome.err if is_shown else "\n    ".join(line[:200] for line in said[-3:])
+            shown = outcome.err if is_shown else "\n    ".join(line[:200] for line in (said[-20:] if wrong == "a hang" else said[-3:]))
             command = " ".join(word if len(word) < 60 else f"{word[:57]}..." for word in case.arguments)
             about = f"{case.told[:150]}: anydepth {command!r}"
             print(f"case {number} of seed {seed}: {wrong or 'fine'} (exit {outcome.code}): {about}\n    {shown}", flush=True)

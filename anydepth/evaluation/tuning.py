@@ -21,6 +21,7 @@ from anydepth.inference.points import OperatingPoint, PointSet, kept_points, sav
 from anydepth.inference.translator import Translation, Translator
 from anydepth.model.run import Run, changing, training_data
 from anydepth.reading import checked
+from anydepth.seal import check_kind
 from anydepth.text.corpus import read_pairs
 from anydepth.text.overlap import MOST_OVERLAP, pairs_seen_in_training
 from anydepth.text.prepare import MANIFEST_NAME
@@ -152,6 +153,7 @@ class Tuner:
         self.translator, self.family, self.text, self.settings, self.say = translator, family, text, settings, say
         self.decisions = translator.model.blocks - 1
         self.file = run.folder / "tuning.jsonl"
+        check_kind(self.file)
         self.search = translator.search_settings(beam=settings.beam, length_penalty=settings.length_penalty)
         self.recipe = {
             "weights": weights_fingerprint(run),

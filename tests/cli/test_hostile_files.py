@@ -252,3 +252,9 @@ def test_a_pipe_in_the_place_of_what_is_to_be_written_is_not_waited_for(own_run:
     Run(own_run).seal.make()
     os.mkfifo(own_run / file)
     assert_refused(anydepth(*command, own_run), f"{file} is not a file; remove it")
+
+
+def test_a_pipe_in_the_place_of_what_tuning_remembers_is_not_waited_for(own_tuned_run: Path, held_out: Path) -> None:
+    (own_tuned_run / "tuning.jsonl").unlink()
+    os.mkfifo(own_tuned_run / "tuning.jsonl")
+    assert_refused(anydepth("tune", own_tuned_run, "--valid", held_out), "tuning.jsonl is not a file; remove it")
