@@ -1,6 +1,6 @@
 # make demo   set up, then train and measure a small translation model on the built-in corpus (runs/demo)
 # make test   set up, then check style, types and behaviour (at most 5 minutes on two quiet cores)
-# make soak   what takes long: system tests, kills, damage, hostile input; SIZE=0.02 for a small one, an hour in full
+# make soak   what takes long: system tests, kills, damage, hostile input; SIZE=0.02 TESTS=no for a small one, an hour in full
 # make lint   style and types alone
 # make bench  the benchmarks behind docs/benchmarks.md
 
@@ -45,7 +45,7 @@ test: lint
 	$(QUIETLY) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 soak: .venv/dev
-	$(QUIETLY) $(BIN)/python tests/run_soak.py --size $(SIZE) --seed $(SEED)
+	$(QUIETLY) $(BIN)/python tests/run_soak.py --size $(SIZE) --seed $(SEED) $(if $(filter no,$(TESTS)),--without-tests)
 
 bench: demo .venv/dev
 	@echo "==> the benchmarks (about 40 minutes)"
