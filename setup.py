@@ -9,8 +9,9 @@ from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 from setuptools.errors import CompileError, LinkError
 
-FOLDER = "anydepth/inference/native"
-# What makes an overflow end the program instead of doing harm, each where the compiler has it: of the alternatives the first that it takes.
+FOLDER = "anydepth/inference/engines/native"
+# What makes an overflow end the program instead of doing harm, each where the compiler has it: of
+# the alternatives the first that it takes.
 COMPILE_FLAGS = (
     (["-fstack-protector-strong"],),
     (["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"], ["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]),
@@ -47,7 +48,9 @@ class HardenedBuild(build_ext):
                 objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=extra)
                 if is_linking:
                     target = str(Path(folder) / "trial.so")
-                    self.compiler.link_shared_object(objects, target, extra_postargs=["-Wl,--fatal-warnings", *flags], target_lang="c++")
+                    self.compiler.link_shared_object(
+                        objects, target, extra_postargs=["-Wl,--fatal-warnings", *flags], target_lang="c++"
+                    )
             except (CompileError, LinkError):
                 return False
         return True
@@ -57,11 +60,12 @@ ParallelCompile("NPY_NUM_BUILD_JOBS", default=2).install()
 setup(
     ext_modules=[
         Pybind11Extension(
-            "anydepth.inference.native._native",
+            "anydepth.inference.engines.native._native",
             sorted(glob(f"{FOLDER}/cpp/*.cpp")),
             depends=sorted(glob(f"{FOLDER}/cpp/*.h")),
             cxx_std=17,
-            # No flags for one processor: the kernels are compiled for each instruction set and chosen when the engine is made.
+            # No flags for one processor: the kernels are compiled for each instruction set and
+            # chosen when the engine is made.
             extra_compile_args=["-O3"],
             extra_link_args=["-pthread"],
             optional=True,

@@ -10,7 +10,8 @@ __all__ = ["Translation", "Translator", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Translator` and `Translation`, imported when first asked for, so that `import anydepth` stays quick."""
+    """`Translator` and `Translation`, imported when first asked for, so that `import anydepth`
+    stays quick."""
     if name in ("Translation", "Translator"):
         from anydepth.inference import translator
 

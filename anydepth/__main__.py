@@ -1,5 +1,5 @@
 """`python -m anydepth` is the command `anydepth`."""
 
-from anydepth.cli import main
+from anydepth.cli.main import main
 
 main()

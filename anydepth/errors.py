@@ -1,8 +1,10 @@
-"""The errors that a user can cause: each message states the rule, the offending value and the cure."""
+"""The errors that a user can cause: each message states the rule, the offending value and the
+cure."""
 
 
 class AnydepthError(Exception):
-    """Something failed that the user should hear of in one sentence; the command exits with `exit_code`."""
+    """Something failed that the user should hear of in one sentence; the command exits with
+    `exit_code`."""
 
     exit_code = 1
 

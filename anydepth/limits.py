@@ -1,7 +1,9 @@
-"""The most that a setting or an option may ask for, so that a slip of the finger or a damaged file is refused before memory is taken.
+"""The most that a setting or an option may ask for, so that a slip of the finger or a damaged file
+is refused before memory is taken.
 
-Each lies far above what anyone has trained or timed with models of this kind, and low enough that a table of that size, or a loop of
-that length, ends: no model has 65,536 dimensions, no beam of 1,000 found more than one of 50.
+Each lies far above what anyone has trained or timed with models of this kind, and low enough that a
+table of that size, or a loop of that length, ends: no model has 65,536 dimensions, no beam of 1,000
+found more than one of 50.
 """
 
 MOST_DIM = 65_536

@@ -1,10 +1,12 @@
-"""What training and translating with torch lose beside a busy process, by how OpenMP's threads wait for each other.
+"""What training and translating with torch lose beside a busy process, by how OpenMP's threads wait
+for each other.
 
     python benchmarks/busy_neighbour.py --rounds 5
 
-The model is that of the settings multi30k_de_en. A contestant is a setting of the environment; each turn is a process of its own,
-because OpenMP reads the environment once, and works for some seconds alone or beside a process that never sleeps. Turns are
-interleaved. A share is the median over the rounds of the work done by that of torch's own setting, alone, in the same round.
+The model is that of the settings multi30k_de_en. A contestant is a setting of the environment; each
+turn is a process of its own, because OpenMP reads the environment once, and works for some seconds
+alone or beside a process that never sleeps. Turns are interleaved. A share is the median over the
+rounds of the work done by that of torch's own setting, alone, in the same round.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from anydepth.config import Config
+    from anydepth.config.schema import Config
 
 WORK = ("train", "translate")
 PLACES = ("alone", "busy")
@@ -35,7 +37,8 @@ CONTESTANTS = {
 
 
 def main() -> None:
-    """Prints a row for each contestant and kind of work; with --turn, does one turn and prints the work done a second."""
+    """Prints a row for each contestant and kind of work; with --turn, does one turn and prints the
+    work done a second."""
     options = parse_options()
     if options.turn:
         print(json.dumps(one_turn(options)))
@@ -51,8 +54,9 @@ def main() -> None:
 
 
 def print_table(speeds: dict[tuple[str, str, str], list[float]], contestants: dict[str, dict[str, str]]) -> None:
-    """Work a second, and its share of torch's own setting alone, with the smallest and the largest."""
-    from anydepth.evaluation.table import aligned_table
+    """Work a second, and its share of torch's own setting alone, with the smallest and the
+    largest."""
+    from anydepth.evaluation.evaluation_table import aligned_table
 
     rows = [["work", "waiting", *(cell for place in PLACES for cell in (place, "share", "min-max"))]]
     for work in dict.fromkeys(key[0] for key in speeds):
@@ -92,7 +96,7 @@ def turn_in_process(work: str, options: argparse.Namespace, setting: dict[str, s
 def one_turn(options: argparse.Namespace) -> float:
     """Work done a second, measured after a warm-up."""
     if "ANYDEPTH" in os.environ:
-        from anydepth.waiting import choose_waiting
+        from anydepth.cli.waiting import choose_waiting
 
         choose_waiting()
     make_step = training_step if options.turn == "train" else translating_step
@@ -130,7 +134,7 @@ def translating_step(config: "Config", vocab: int) -> Callable[[], float]:
 
     from anydepth.exits.adaptive import AdaptiveTransformer
     from anydepth.exits.policies import FixedExit
-    from anydepth.inference.engine import TorchEngine
+    from anydepth.inference.engines.engine import TorchEngine
     from anydepth.search.beam import SearchSettings
 
     model = AdaptiveTransformer(config, source_vocab=vocab, target_vocab=vocab, is_joint=True).eval()
@@ -148,7 +152,7 @@ def translating_step(config: "Config", vocab: int) -> Callable[[], float]:
 
 def sized(dim: int) -> "Config":
     """The settings of multi30k_de_en, of this width."""
-    from anydepth.config import make_config
+    from anydepth.config.loading import make_config
 
     side = {"dim": dim, "ffn_dim": 4 * dim}
     model = {"blocks": 6, "classifiers": "tied", "dropout": 0.1, "encoder": {"blocks": 3, **side}, "decoder": side}

@@ -1,13 +1,15 @@
-"""The native engine taken apart: its products against the processor's limits, idea by idea, and where its time goes.
+"""The native engine taken apart: its products against the processor's limits, idea by idea, and
+where its time goes.
 
     python benchmarks/native_engine.py --rounds 5
     python benchmarks/native_engine.py --rounds 5 --run RUN --source-file FILE.de
 
-The model is that of the paper's IWSLT'14 experiments with random weights; every output has the same length, and the exits are drawn.
-Every round times each contestant once, in an order that rotates; a ratio is the median over the rounds of the kept engine's seconds by
-those of the contestant in the same round. `immediate` makes the keys and values of copied states at once; `avx2` and `plain` use fewer
-instructions. With a run, real sentences are translated in batches that are refilled whenever a sentence ends, and in batches that end
-with their longest sentence.
+The model is that of the paper's IWSLT'14 experiments with random weights; every output has the same
+length, and the exits are drawn. Every round times each contestant once, in an order that rotates; a
+ratio is the median over the rounds of the kept engine's seconds by those of the contestant in the
+same round. `immediate` makes the keys and values of copied states at once; `avx2` and `plain` use
+fewer instructions. With a run, real sentences are translated in batches that are refilled whenever
+a sentence ends, and in batches that end with their longest sentence.
 """
 
 import argparse
@@ -19,12 +21,12 @@ from statistics import median
 import torch
 from training_step import FIRST_WORD, machine, rotated
 
-from anydepth.config import make_config
-from anydepth.evaluation.table import aligned_table
+from anydepth.config.loading import make_config
+from anydepth.evaluation.evaluation_table import aligned_table
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
-from anydepth.inference.native import _native
-from anydepth.inference.native.engine import NativeEngine
+from anydepth.inference.engines.native import _native
+from anydepth.inference.engines.native.native_engine import NativeEngine
 from anydepth.inference.translator import Translator
 from anydepth.search.beam import SearchSettings
 
@@ -51,29 +53,38 @@ def main() -> None:
 def kernels_table(dim: int, vocab: int) -> str:
     """What one product reaches: multiplications a second, and bytes of weights a second."""
     shapes = [(1, dim, vocab), (32, dim, vocab), (1, dim, 4 * dim), (32, dim, 4 * dim), (736, 2 * dim, 4 * dim)]
-    rows = [["rows x in x out", *(f"{set_} {kind}" for set_ in _native.instruction_sets() for kind in ("fp32", "int8"))]]
+    rows = [
+        ["rows x in x out", *(f"{set_} {kind}" for set_ in _native.instruction_sets() for kind in ("fp32", "int8"))]
+    ]
     for m, k, n in shapes:
         cells = []
         for instructions in _native.instruction_sets():
             for is_int8 in (False, True):
                 seconds = _native.linear_seconds(m, k, n, is_int8, instructions=instructions)
-                cells.append(f"{m * k * n / seconds / 1e9:.0f} GMAC/s, {k * n * (1 if is_int8 else 4) / seconds / 1e9:.0f} GB/s")
+                cells.append(
+                    f"{m * k * n / seconds / 1e9:.0f} GMAC/s, {k * n * (1 if is_int8 else 4) / seconds / 1e9:.0f} GB/s"
+                )
         rows.append([f"{m} x {k} x {n}", *cells])
     return "\n".join(aligned_table(rows))
 
 
 def ideas_table(model: AdaptiveTransformer, options: argparse.Namespace, batch: int, beam: int) -> str:
-    """Every contestant at full depth and with drawn exits, and the shares of the kept engine's time."""
+    """Every contestant at full depth and with drawn exits, and the shares of the kept engine's
+    time."""
     sentences = torch.randint(FIRST_WORD, options.vocab, (options.sentences, options.source)).tolist()
     shares = torch.tensor(EXIT_SHARES).repeat(options.sentences, 1)
     table = 1 + torch.multinomial(shares, options.length, replacement=True)
     settings = SearchSettings(beam=beam, exact_length=options.length)
     rows = [["exits", "contestant", "ms a sentence", "kept by it", "min-max", "where its time goes"]]
-    for kind, policy in (("full", FixedExit(model.blocks, model.blocks)), ("drawn", ForcedExits(table, None, model.blocks))):
+    for kind, policy in (
+        ("full", FixedExit(model.blocks, model.blocks)),
+        ("drawn", ForcedExits(table, None, model.blocks)),
+    ):
         for int8 in (False, True):
             engines = contestants(model, int8=int8)
             seconds = timed_rounds(
-                {name: searching(engine, sentences, policy, settings, batch) for name, engine in engines.items()}, options.rounds
+                {name: searching(engine, sentences, policy, settings, batch) for name, engine in engines.items()},
+                options.rounds,
             )
             kept = next(iter(engines))
             for name, engine in engines.items():
@@ -154,7 +165,8 @@ def timed_rounds(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[
 
 
 def shape_model(dim: int, vocab: int) -> AdaptiveTransformer:
-    """The paper's IWSLT'14 model with random weights: an encoder of twice the decoder's width, a classifier for every exit."""
+    """The paper's IWSLT'14 model with random weights: an encoder of twice the decoder's width, a
+    classifier for every exit."""
     values = {
         "model": {
             "blocks": len(EXIT_SHARES),

@@ -1,12 +1,15 @@
-"""Search with the blocks in ONNX Runtime against the plain step in torch, idea by idea, at full depth and with early exits.
+"""Search with the blocks in ONNX Runtime against the plain step in torch, idea by idea, at full
+depth and with early exits.
 
     python benchmarks/onnx_step.py --rounds 5
 
-The model is that of the paper's IWSLT'14 experiments with one classifier for all exits and random weights; every output has the same
-length, and the exits are drawn. Every round times each contestant once, in an order that rotates; a ratio is the median over the rounds of
-torch's seconds by those of the contestant in the same round, in all and without the encoder. The contestants that are not kept:
-`all-rows` takes every row through a block while one row runs it; `immediate` makes keys and values of skipped blocks at once, block by
-block; `stacked` makes them at once in one product; `one-scale` is int8 with one scale for all rows of a product's states.
+The model is that of the paper's IWSLT'14 experiments with one classifier for all exits and random
+weights; every output has the same length, and the exits are drawn. Every round times each
+contestant once, in an order that rotates; a ratio is the median over the rounds of torch's seconds
+by those of the contestant in the same round, in all and without the encoder. The contestants that
+are not kept: `all-rows` takes every row through a block while one row runs it; `immediate` makes
+keys and values of skipped blocks at once, block by block; `stacked` makes them at once in one
+product; `one-scale` is int8 with one scale for all rows of a product's states.
 """
 
 import argparse
@@ -22,15 +25,15 @@ import torch
 from torch import Tensor
 from training_step import FIRST_WORD, machine, rotated
 
-from anydepth.config import make_config
-from anydepth.evaluation.table import aligned_table
+from anydepth.config.loading import make_config
+from anydepth.evaluation.evaluation_table import aligned_table
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
-from anydepth.inference.onnx import graphs
-from anydepth.inference.onnx.cache import DeferredCache
-from anydepth.inference.onnx.export import OPSET, write_graphs
-from anydepth.inference.onnx.model import OnnxTransformer
-from anydepth.inference.onnx.sessions import Array, Program, open_programs
+from anydepth.inference.engines.onnx.onnx_cache import DeferredCache
+from anydepth.inference.engines.onnx.onnx_model import OnnxTransformer
+from anydepth.inference.engines.onnx.sessions import Array, Program, open_programs
+from anydepth.inference.export import onnx_graphs as graphs
+from anydepth.inference.export.onnx_folder import OPSET, write_graphs
 from anydepth.model.cache import DecoderCache
 from anydepth.search.beam import SearchSettings, search
 from anydepth.text.tokenizer import EOS
@@ -99,7 +102,11 @@ class OneScale(graphs.Graph):
         rounded = np.ascontiguousarray(np.round(matrix / scales).astype(np.int8))
         small, scale, zero = self.add_many("DynamicQuantizeLinear", states, results=3)
         sums = self.add("MatMulInteger", small, self.constant(rounded), zero, self.constant(np.zeros((), np.int8)))
-        return self.add("Mul", self.add("Cast", sums, to=graphs.FLOAT), self.add("Mul", scale, self.constant(scales.astype(np.float32))))
+        return self.add(
+            "Mul",
+            self.add("Cast", sums, to=graphs.FLOAT),
+            self.add("Mul", scale, self.constant(scales.astype(np.float32))),
+        )
 
 
 class Stopwatch:
@@ -122,7 +129,10 @@ def main() -> None:
     torch.manual_seed(1)
     model = make_model(options)
     settings = SearchSettings(beam=options.beam, exact_length=options.length)
-    print(f"{machine()}, ONNX Runtime {onnxruntime.__version__}; beam {options.beam}, source {options.source}, output {options.length}")
+    print(
+        f"{machine()}, ONNX Runtime {onnxruntime.__version__}; beam {options.beam}, source {options.source}, "
+        f"output {options.length}"
+    )
     rows, shares = [HEAD], [["batch", "exits", "contestant", "", "share of the time"]]
     with tempfile.TemporaryDirectory() as folder:
         contestants = make_contestants(model, Path(folder), options.threads)
@@ -132,7 +142,10 @@ def main() -> None:
                 table = time_rounds(contestants, source, mask, policy, settings, rounds=options.rounds)
                 rows += [[str(batch), name, *cells] for cells in table]
                 for each in ("onnx", "onnx-int8"):
-                    shares += [[str(batch), name, each, *cells] for cells in time_parts(contestants[each], source, mask, policy, settings)]
+                    shares += [
+                        [str(batch), name, each, *cells]
+                        for cells in time_parts(contestants[each], source, mask, policy, settings)
+                    ]
     print("\n".join(aligned_table(rows)))
     print("\n".join(aligned_table(shares)))
 
@@ -154,7 +167,11 @@ def parse_options() -> argparse.Namespace:
 def make_model(options: argparse.Namespace) -> AdaptiveTransformer:
     """A model of random weights; at dim 256 the paper's sizes for IWSLT'14."""
     dim = options.dim
-    sizes = {"encoder": {"dim": 2 * dim, "ffn_dim": 4 * dim}, "decoder": {"dim": dim, "ffn_dim": 4 * dim}, "classifiers": "shared"}
+    sizes = {
+        "encoder": {"dim": 2 * dim, "ffn_dim": 4 * dim},
+        "decoder": {"dim": dim, "ffn_dim": 4 * dim},
+        "classifiers": "shared",
+    }
     config = make_config({"model": sizes})
     return AdaptiveTransformer(config, source_vocab=options.vocab, target_vocab=options.vocab, is_joint=False).eval()
 
@@ -192,13 +209,17 @@ def stacked_graph(model: AdaptiveTransformer) -> graphs.Graph:
     layers = [graphs.parameters(layer) for attention in attentions for layer in (attention.key, attention.value)]
     parts = graph.add_many("Split", graph.linear(states, *layers), results=len(layers), axis=-1)
     for number, part in enumerate(parts):
-        graph.output(f"part{number}", graph.add("Reshape", part, graph.constant([0, heads, head_dim])), ["row", heads, head_dim])
+        graph.output(
+            f"part{number}", graph.add("Reshape", part, graph.constant([0, heads, head_dim])), ["row", heads, head_dim]
+        )
     return graph
 
 
 def make_sources(batch: int, options: argparse.Namespace) -> tuple[Tensor, Tensor]:
     """Random sources of one length."""
-    source = torch.randint(FIRST_WORD, options.vocab, (batch, options.source), generator=torch.Generator().manual_seed(1))
+    source = torch.randint(
+        FIRST_WORD, options.vocab, (batch, options.source), generator=torch.Generator().manual_seed(1)
+    )
     source[:, -1] = EOS
     return source, torch.ones_like(source, dtype=torch.bool)
 
@@ -206,7 +227,9 @@ def make_sources(batch: int, options: argparse.Namespace) -> tuple[Tensor, Tenso
 def policies(batch: int, options: argparse.Namespace, blocks: int) -> dict[str, Policy]:
     """Full depth and drawn exits, by the average exit."""
     shares = np.array(EXIT_SHARES) / sum(EXIT_SHARES)
-    drawn = torch.tensor(np.random.default_rng(1).choice(np.arange(1, blocks + 1), size=(batch, options.length), p=shares))
+    drawn = torch.tensor(
+        np.random.default_rng(1).choice(np.arange(1, blocks + 1), size=(batch, options.length), p=shares)
+    )
     return {f"{blocks:.2f}": FixedExit(blocks, blocks), f"{drawn.float().mean():.2f}": ForcedExits(drawn)}
 
 
@@ -232,20 +255,31 @@ def time_rounds(
             if turn >= 0:
                 encoding[name].append(encoder)
                 total[name].append(whole)
-    words = {name: [best[0].tokens for best in search(model, source, mask, policy, settings)] for name, model in contestants.items()}
+    words = {
+        name: [best[0].tokens for best in search(model, source, mask, policy, settings)]
+        for name, model in contestants.items()
+    }
     cells = []
     for name, own in total.items():
         ratios = [slow / fast for slow, fast in zip(total["torch"], own, strict=True)]
-        decoding = [(total["torch"][turn] - encoding["torch"][turn]) / (own[turn] - encoding[name][turn]) for turn in range(rounds)]
+        decoding = [
+            (total["torch"][turn] - encoding["torch"][turn]) / (own[turn] - encoding[name][turn])
+            for turn in range(rounds)
+        ]
         milliseconds = [f"{1000 * median(each):.1f}" for each in (own, encoding[name])]
         same = sum(mine == theirs for mine, theirs in zip(words[name], words["torch"], strict=True)) / len(source)
         spread = f"{min(ratios):.2f}-{max(ratios):.2f}"
-        cells.append([name, *milliseconds, f"{median(ratios):.2f}", spread, f"{median(decoding):.2f}", f"{100 * same:.0f}%"])
+        cells.append(
+            [name, *milliseconds, f"{median(ratios):.2f}", spread, f"{median(decoding):.2f}", f"{100 * same:.0f}%"]
+        )
     return cells
 
 
-def time_parts(model: AdaptiveTransformer, source: Tensor, mask: Tensor, policy: Policy, settings: SearchSettings) -> list[list[str]]:
-    """The share of the time that each kind of graph takes, and what is left for Python, NumPy and search."""
+def time_parts(
+    model: AdaptiveTransformer, source: Tensor, mask: Tensor, policy: Policy, settings: SearchSettings
+) -> list[list[str]]:
+    """The share of the time that each kind of graph takes, and what is left for Python, NumPy and
+    search."""
     assert isinstance(model, OnnxTransformer)
     seconds: dict[str, float] = {}
     watched = {name: Stopwatch(name, program, seconds) for name, program in model.programs.items()}

@@ -1,9 +1,11 @@
-"""Speed and peak memory of `prepare` at two corpus sizes: memory should stay flat, and lines/s should not fall.
+"""Speed and peak memory of `prepare` at two corpus sizes: memory should stay flat, and lines/s
+should not fall.
 
     python benchmarks/prepare_throughput.py --lines 2000000
 
-Each size runs in a process of its own, whose peak memory is its ru_maxrss. The text is made up: words of a Zipf-like
-vocabulary, the target a scrambled spelling of the source, the same at every run.
+Each size runs in a process of its own, whose peak memory is its ru_maxrss. The text is made up:
+words of a Zipf-like vocabulary, the target a scrambled spelling of the source, the same at every
+run.
 """
 
 import argparse
@@ -28,7 +30,9 @@ def main() -> None:
     """Prints one table row a size."""
     arguments = parse_arguments()
     if arguments.measure is not None:
-        print(json.dumps(measure(arguments.measure, arguments.lines, vocab_size=arguments.vocab, sample=arguments.sample)))
+        print(
+            json.dumps(measure(arguments.measure, arguments.lines, vocab_size=arguments.vocab, sample=arguments.sample))
+        )
         return
     print(
         f"{'lines a side':>12}  {'tokens':>12}  {'tokenizer s':>11}  {'encoding s':>10}  {'lines/s encoding':>16}  "
@@ -49,9 +53,13 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the larger corpus; the smaller has a tenth")
+    parser.add_argument(
+        "--lines", type=int, default=2_000_000, help="lines of the larger corpus; the smaller has a tenth"
+    )
     parser.add_argument("--vocab", type=int, default=10_000)
-    parser.add_argument("--sample", type=int, default=200_000, help="lines that the tokenizer learns from, at either size")
+    parser.add_argument(
+        "--sample", type=int, default=200_000, help="lines that the tokenizer learns from, at either size"
+    )
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -66,7 +74,8 @@ def run_in_subprocess(folder: str, lines: int, arguments: argparse.Namespace) ->
 
 
 def measure(folder: Path, lines: int, *, vocab_size: int, sample: int) -> dict[str, float]:
-    """Seconds for the tokenizer, seconds for the rest, tokens written and the peak memory of this process."""
+    """Seconds for the tokenizer, seconds for the rest, tokens written and the peak memory of this
+    process."""
     settings = PrepareSettings(
         "de", "en", str(folder / "train"), str(folder / "valid"), vocab_size=vocab_size, sample=sample, max_ratio=100.0
     )
@@ -90,7 +99,10 @@ def write_corpus(folder: Path, lines: int) -> None:
     vocabulary = make_vocabulary(randomness)
     scrambled = np.array([word[::-1] for word in vocabulary], dtype=object)
     for split, count in (("valid", 100), ("train", lines)):
-        with open(folder / f"{split}.de", "w", encoding="utf-8") as source, open(folder / f"{split}.en", "w", encoding="utf-8") as target:
+        with (
+            open(folder / f"{split}.de", "w", encoding="utf-8") as source,
+            open(folder / f"{split}.en", "w", encoding="utf-8") as target,
+        ):
             for start in range(0, count, LINES_AT_ONCE):
                 rows = min(LINES_AT_ONCE, count - start)
                 lengths = randomness.integers(5, 35, rows)

@@ -1,10 +1,12 @@
-"""What aligned training with six classifiers costs over a single one, with the chunked loss and with the plain one.
+"""What aligned training with six classifiers costs over a single one, with the chunked loss and
+with the plain one.
 
     python benchmarks/training_step.py --rounds 5
 
-The model is that of the paper's IWSLT'14 experiments. A step is a whole update of the parameters: forward, backward, clip, AdamW.
-Every round times one step of each contestant, in an order that rotates, and a ratio is the median over the rounds of a contestant's
-seconds by those of the single classifier with the same loss in the same round. Memory is the peak of a process that holds one
+The model is that of the paper's IWSLT'14 experiments. A step is a whole update of the parameters:
+forward, backward, clip, AdamW. Every round times one step of each contestant, in an order that
+rotates, and a ratio is the median over the rounds of a contestant's seconds by those of the single
+classifier with the same loss in the same round. Memory is the peak of a process that holds one
 contestant alone, and how much of it came on top of weights and optimizer.
 """
 
@@ -24,8 +26,9 @@ from statistics import median
 import torch
 from torch.nn import functional as F
 
-from anydepth.config import Config, TrainingConfig, make_config
-from anydepth.evaluation.table import aligned_table
+from anydepth.config.loading import make_config
+from anydepth.config.schema import Config, TrainingConfig
+from anydepth.evaluation.evaluation_table import aligned_table
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.text.batches import Batch
 from anydepth.text.tokenizer import BOS, EOS, UNK
@@ -42,7 +45,8 @@ HEAD = ["", "first loss", "seconds", "min-max", "by single", "min-max", "peak MB
 class PlainObjective(TrainingObjective):
     """The same states, then the logits of all exits at once and torch's own cross-entropy.
 
-    The losses stand in for the log-likelihoods, which it could not tell without another pass over the logits.
+    The losses stand in for the log-likelihoods, which it could not tell without another pass over
+    the logits.
     """
 
     def decoding_loss(self, every: list[ExitRows]) -> ScoredRows:
@@ -54,7 +58,9 @@ class PlainObjective(TrainingObjective):
                 for rows, scores in zip(every, logits, strict=True)
             ]
         )
-        stand_in = [-loss.detach().expand(len(rows.hidden)) / len(rows.hidden) for loss, rows in zip(losses, every, strict=True)]
+        stand_in = [
+            -loss.detach().expand(len(rows.hidden)) / len(rows.hidden) for loss, rows in zip(losses, every, strict=True)
+        ]
         return ScoredRows(losses.sum(), stand_in, [])
 
 
@@ -89,7 +95,9 @@ class Trainer:
         config = make_training(contestant, dim=sizes.dim)
         torch.manual_seed(config.training.seed)
         self.config: TrainingConfig = config.training
-        self.model = AdaptiveTransformer(config, source_vocab=sizes.vocab, target_vocab=sizes.vocab, is_joint=False).train()
+        self.model = AdaptiveTransformer(
+            config, source_vocab=sizes.vocab, target_vocab=sizes.vocab, is_joint=False
+        ).train()
         self.objective = contestant.objective(self.model, config)
         self.parameters = list(self.model.parameters())
         self.optimizer = make_optimizer(self.model, config)
@@ -97,7 +105,8 @@ class Trainer:
         self.steps = 0
 
     def fill_optimizer(self) -> None:
-        """Makes the optimizer's moments now rather than in the first step, so that they are not counted as the step's."""
+        """Makes the optimizer's moments now rather than in the first step, so that they are not
+        counted as the step's."""
         for parameter in self.parameters:
             moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
             self.optimizer.state[parameter] = {"step": torch.tensor(0.0), **moments}
@@ -117,14 +126,20 @@ def main() -> None:
     if arguments.measure is not None:
         print(json.dumps(measure_memory(CONTESTANTS[arguments.measure], arguments)))
         return
-    # A process starts with its parent's peak as its own, so memory comes first, while this process is small.
+    # A process starts with its parent's peak as its own, so memory comes first, while this process
+    # is small.
     memory = {name: measure_in_subprocess(name, arguments) for name in CONTESTANTS}
     trainers = {name: Trainer(contestant, arguments) for name, contestant in CONTESTANTS.items()}
     losses = {name: trainer.step() for name, trainer in trainers.items()}
     seconds = time_rounds(trainers, rounds=arguments.rounds)
     print(machine())
-    print(f"{arguments.sentences * arguments.length:,} target tokens a batch, {arguments.vocab:,} words, {arguments.rounds} rounds")
-    rows = [[name, f"{losses[name]:.4f}", *time_cells(seconds, name), *memory_cells(memory[name])] for name in CONTESTANTS]
+    print(
+        f"{arguments.sentences * arguments.length:,} target tokens a batch, {arguments.vocab:,} words, "
+        f"{arguments.rounds} rounds"
+    )
+    rows = [
+        [name, f"{losses[name]:.4f}", *time_cells(seconds, name), *memory_cells(memory[name])] for name in CONTESTANTS
+    ]
     print("\n".join(aligned_table([HEAD, *rows])))
 
 
@@ -133,10 +148,15 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=128)
-    parser.add_argument("--length", type=int, default=25, help="tokens of every source and target sentence, ends included")
+    parser.add_argument(
+        "--length", type=int, default=25, help="tokens of every source and target sentence, ends included"
+    )
     parser.add_argument("--vocab", type=int, default=10_000)
     parser.add_argument(
-        "--dim", type=int, default=256, help="width of the decoder; the encoder is twice, the inner layers four times as wide"
+        "--dim",
+        type=int,
+        default=256,
+        help="width of the decoder; the encoder is twice, the inner layers four times as wide",
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--measure", choices=CONTESTANTS, help=argparse.SUPPRESS)
@@ -168,7 +188,8 @@ def make_full_batch(*, sentences: int, length: int, vocab: int) -> Batch:
 
 
 def time_rounds(trainers: dict[str, Trainer], *, rounds: int) -> dict[str, list[float]]:
-    """Seconds of one step of every contestant in every round; each round begins with another contestant."""
+    """Seconds of one step of every contestant in every round; each round begins with another
+    contestant."""
     seconds: dict[str, list[float]] = {name: [] for name in trainers}
     names = list(trainers)
     for turn in range(rounds):
@@ -204,9 +225,13 @@ def memory_cells(memory: dict[str, float]) -> list[str]:
 def measure_in_subprocess(name: str, arguments: argparse.Namespace) -> dict[str, float]:
     """What `measure_memory` returns in a fresh process."""
     sizes = [
-        word for option in ("sentences", "length", "vocab", "dim", "threads") for word in (f"--{option}", str(getattr(arguments, option)))
+        word
+        for option in ("sentences", "length", "vocab", "dim", "threads")
+        for word in (f"--{option}", str(getattr(arguments, option)))
     ]
-    finished = subprocess.run([sys.executable, __file__, "--measure", name, *sizes], check=True, stdout=subprocess.PIPE, text=True)
+    finished = subprocess.run(
+        [sys.executable, __file__, "--measure", name, *sizes], check=True, stdout=subprocess.PIPE, text=True
+    )
     memory: dict[str, float] = json.loads(finished.stdout)
     return memory
 

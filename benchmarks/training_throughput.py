@@ -2,14 +2,17 @@
 
     python benchmarks/training_throughput.py --rounds 5
 
-The contestants are anydepth with a single classifier, torch's nn.Transformer in a plain loop and, where it is installed, the model of
-JoeyNMT. All have the same sizes, number of parameters, padded batches, optimizer and clipping. Dropout falls in the same places in
-all: after embeddings and sub-blocks, neither on attention weights nor inside the feed-forward network, where nn.Transformer and JoeyNMT
-would also have it. What differs is how each computes: anydepth draws its dropout masks from raw bits, takes logits of real tokens only
-and never holds all of them; JoeyNMT's loss is a divergence, lower by the entropy of the smoothed targets.
+The contestants are anydepth with a single classifier, torch's nn.Transformer in a plain loop and,
+where it is installed, the model of JoeyNMT. All have the same sizes, number of parameters, padded
+batches, optimizer and clipping. Dropout falls in the same places in all: after embeddings and
+sub-blocks, neither on attention weights nor inside the feed-forward network, where nn.Transformer
+and JoeyNMT would also have it. What differs is how each computes: anydepth draws its dropout masks
+from raw bits, takes logits of real tokens only and never holds all of them; JoeyNMT's loss is a
+divergence, lower by the entropy of the smoothed targets.
 
-Only real target tokens are counted. Every batch goes to each contestant before the next one does, in an order that rotates; a figure
-is the median over the rounds, a ratio the median of the ratios within a round.
+Only real target tokens are counted. Every batch goes to each contestant before the next one does,
+in an order that rotates; a figure is the median over the rounds, a ratio the median of the ratios
+within a round.
 """
 
 import argparse
@@ -26,8 +29,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from training_step import ALONE, FIRST_WORD, machine, rotated, spread
 
-from anydepth.config import Config, ModelConfig, TrainingConfig, make_config
-from anydepth.evaluation.table import aligned_table
+from anydepth.config.loading import make_config
+from anydepth.config.schema import Config, ModelConfig, TrainingConfig
+from anydepth.evaluation.evaluation_table import aligned_table
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokenizer import PAD
@@ -43,7 +47,8 @@ HEAD = ["", "parameters", "first loss", "tokens/s", "min-max", "anydepth by it",
 
 
 class TorchTransformer(nn.Module):
-    """The model of `ModelConfig` made of nn.Transformer: the sum of a batch's label-smoothed losses."""
+    """The model of `ModelConfig` made of nn.Transformer: the sum of a batch's label-smoothed
+    losses."""
 
     def __init__(self, config: ModelConfig, *, vocab: int, label_smoothing: float) -> None:
         super().__init__()
@@ -52,7 +57,12 @@ class TorchTransformer(nn.Module):
         self.classifier = nn.Linear(self.dim, vocab, bias=False)
         for words in (self.source_embedding, self.target_embedding, self.classifier):
             nn.init.normal_(words.weight, std=self.dim**-0.5)
-        sizes = {"dim_feedforward": config.decoder.ffn_dim, "dropout": config.dropout, "activation": "relu", "batch_first": True}
+        sizes = {
+            "dim_feedforward": config.decoder.ffn_dim,
+            "dropout": config.dropout,
+            "activation": "relu",
+            "batch_first": True,
+        }
         encoder_layer = nn.TransformerEncoderLayer(self.dim, config.heads, norm_first=False, **sizes)
         decoder_layer = nn.TransformerDecoderLayer(self.dim, config.heads, norm_first=False, **sizes)
         encoder_layer.self_attn.dropout = decoder_layer.self_attn.dropout = decoder_layer.multihead_attn.dropout = 0.0
@@ -94,7 +104,8 @@ def interleaved_sinusoids(length: int, dim: int) -> Tensor:
 
 
 class JoeyTransformer(nn.Module):
-    """The model of `ModelConfig` as JoeyNMT builds it: the sum of a batch's label-smoothed losses."""
+    """The model of `ModelConfig` as JoeyNMT builds it: the sum of a batch's label-smoothed
+    losses."""
 
     def __init__(self, config: ModelConfig, *, vocab: int, label_smoothing: float) -> None:
         from joeynmt.model import build_model
@@ -115,7 +126,10 @@ class JoeyTransformer(nn.Module):
             "layer_norm": "post",
             "embeddings": {"embedding_dim": config.decoder.dim, "scale": True, "dropout": config.dropout},
         }
-        sides = {"encoder": {**side, "num_layers": config.encoder.blocks}, "decoder": {**side, "num_layers": config.blocks}}
+        sides = {
+            "encoder": {**side, "num_layers": config.encoder.blocks},
+            "decoder": {**side, "num_layers": config.blocks},
+        }
         self.model = build_model(sides, words, words)
         self.model.loss_function = ("crossentropy", label_smoothing)
         for layer in (*self.model.encoder.layers, *self.model.decoder.layers):
@@ -142,7 +156,9 @@ def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     config = make_training(dim=arguments.dim, batch_tokens=arguments.batch_tokens)
-    pairs = make_pairs(sentences=arguments.sentences, length=arguments.length, vocab=arguments.vocab, longest=config.model.max_length)
+    pairs = make_pairs(
+        sentences=arguments.sentences, length=arguments.length, vocab=arguments.vocab, longest=config.model.max_length
+    )
     batches = list(ordered_batches(pairs, max_tokens=config.training.batch_tokens))
     models = make_models(config, vocab=arguments.vocab)
     parameters = {name: sum(parameter.numel() for parameter in model.parameters()) for name, model in models.items()}
@@ -153,7 +169,10 @@ def main() -> None:
     print(machine())
     positions = sum(batch.targets.numel() for batch in batches)
     tokens = sum(batch.tokens for batch in batches)
-    print(f"{len(batches)} batches of {tokens:,} target tokens, {1 - tokens / positions:.0%} padding, {arguments.rounds} rounds")
+    print(
+        f"{len(batches)} batches of {tokens:,} target tokens, {1 - tokens / positions:.0%} padding, "
+        f"{arguments.rounds} rounds"
+    )
     rows = [[name, f"{parameters[name]:,}", f"{losses[name]:.3f}", *speed_cells(speeds, name)] for name in models]
     print("\n".join(aligned_table([HEAD, *rows])))
 
@@ -166,7 +185,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--length", type=int, default=22, help="tokens of a sentence on average")
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--vocab", type=int, default=10_000)
-    parser.add_argument("--dim", type=int, default=256, help="width of encoder and decoder; the inner layers are four times as wide")
+    parser.add_argument(
+        "--dim", type=int, default=256, help="width of encoder and decoder; the inner layers are four times as wide"
+    )
     parser.add_argument("--threads", type=int, default=2)
     return parser.parse_args()
 
@@ -180,7 +201,8 @@ def make_training(*, dim: int, batch_tokens: int) -> Config:
 
 
 def make_pairs(*, sentences: int, length: int, vocab: int, longest: int) -> TokenPairs:
-    """Random pairs, the same at every call: source lengths are log-normal, and targets about as long as their sources."""
+    """Random pairs, the same at every call: source lengths are log-normal, and targets about as
+    long as their sources."""
     randomness = np.random.default_rng(1)
     spread_of_lengths, spread_of_ratios = 0.5, 0.15
     mean = math.log(length) - spread_of_lengths**2 / 2
@@ -225,7 +247,11 @@ def make_step(name: str, model: nn.Module, config: Config) -> Step:
 
 
 def plain_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], config: TrainingConfig, batch: Batch
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    parameters: list[nn.Parameter],
+    config: TrainingConfig,
+    batch: Batch,
 ) -> float:
     """One update as it is usually written, and the loss of a token."""
     optimizer.zero_grad()

@@ -2,8 +2,9 @@
 
     python benchmarks/tuning.py RUN --valid PREFIX --candidates 10000 --decoded 5
 
-The record of the validation set is made once, then all candidates are replayed together; a few are decoded with the run's beam. Rounds
-alternate replaying and decoding; the ratio is the median over the rounds, with the smallest and the largest.
+The record of the validation set is made once, then all candidates are replayed together; a few are
+decoded with the run's beam. Rounds alternate replaying and decoding; the ratio is the median over
+the rounds, with the smallest and the largest.
 """
 
 import argparse
@@ -16,13 +17,13 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from anydepth.evaluation.evaluation_table import aligned_table
 from anydepth.evaluation.measure import measure
-from anydepth.evaluation.replay import record, replay
-from anydepth.evaluation.table import aligned_table
-from anydepth.evaluation.tuning import DIGITS, Tuner, TuneSettings, ValidationText, tunable_family, validation_text
 from anydepth.exits.parsing import threshold_policy
 from anydepth.inference.translator import Translator
-from anydepth.model.run import Run
+from anydepth.runs.run import Run
+from anydepth.tuning.replay import record, replay
+from anydepth.tuning.tune import DIGITS, Tuner, TuneSettings, ValidationText, tunable_family, validation_text
 
 Result = TypeVar("Result")
 
@@ -46,20 +47,31 @@ def main() -> None:
     for number in range(options.rounds):
         replayed.append(timed(lambda: [replay(each, candidates) for each in records])[0] / len(candidates))
         chosen = candidates[number * options.decoded : (number + 1) * options.decoded].tolist()
-        seconds = [timed(lambda: decode(translator, family, thresholds, text, options.beam))[0] for thresholds in chosen]  # noqa: B023
+        seconds = []
+        for thresholds in chosen:
+            decoding = partial(decode, translator, family, thresholds, text, options.beam)
+            seconds.append(timed(decoding)[0])
         decoded.append(sum(seconds) / len(seconds))
     ratios = [slow / fast for slow, fast in zip(decoded, replayed, strict=True)]
     print(f"{family} on {len(text.sources):,} sentences, {len(candidates):,} candidates")
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
-    rows = [["", "seconds"], ["full depth, decoded once", f"{full_seconds:.2f}"], ["two records", f"{record_seconds:.2f}"]]
+    rows = [
+        ["", "seconds"],
+        ["full depth, decoded once", f"{full_seconds:.2f}"],
+        ["two records", f"{record_seconds:.2f}"],
+    ]
     rows += [["a candidate, replayed", f"{median(replayed):.6f}"], ["a candidate, decoded", f"{median(decoded):.3f}"]]
     rows += [["decoded by replayed", f"{median(ratios):,.0f} ({min(ratios):,.0f}-{max(ratios):,.0f})"]]
     print("\n".join(aligned_table(rows)))
 
 
-def decode(translator: Translator, family: str, thresholds: list[float], text: ValidationText, beam: int | None) -> None:
+def decode(
+    translator: Translator, family: str, thresholds: list[float], text: ValidationText, beam: int | None
+) -> None:
     """Decodes and scores the validation set with one candidate."""
-    measure(translator, text.sources, text.references, threshold_policy(family, thresholds, translator.model), beam=beam)
+    measure(
+        translator, text.sources, text.references, threshold_policy(family, thresholds, translator.model), beam=beam
+    )
 
 
 def timed(work: Callable[[], Result]) -> tuple[float, Result]:

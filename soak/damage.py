@@ -1,7 +1,9 @@
-"""Damages files of runs, prepared data and exports, one at a time, and looks what each verb makes of it.
+"""Damages files of runs, prepared data and exports, one at a time, and looks what each verb makes
+of it.
 
-Every trial copies a folder, damages one file in it and calls a verb in this process through the command's own `main`. The verb must refuse
-the damage in one line that names the file, or give what it gives without the damage. `--size 1` is 10,000 trials.
+Every trial copies a folder, damages one file in it and calls a verb in this process through the
+command's own `main`. The verb must refuse the damage in one line that names the file, or give what
+it gives without the damage. `--size 1` is 10,000 trials.
 """
 
 import argparse
@@ -32,7 +34,9 @@ FULL_SIZE = 10_000
 PROCESSES = 2
 SHOWN = 5
 SHARE_READ = 0.8
-LEAST_REFUSED = 0.5  # with fewer refusals than this share of the trials, the damage hit what nobody reads, and little was shown
+LEAST_REFUSED = (
+    0.5  # with fewer refusals than this share of the trials, the damage hit what nobody reads, and little was shown
+)
 WORDS = {
     "der": "the",
     "hund": "dog",
@@ -76,7 +80,8 @@ length_offset = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a verb left: exit code, standard output, standard error, and a traceback if it let one through."""
+    """What a verb left: exit code, standard output, standard error, and a traceback if it let one
+    through."""
 
     code: int
     out: str
@@ -86,7 +91,7 @@ class Outcome:
 
 def call(*arguments: object) -> Outcome:
     """The outcome of `anydepth ARGUMENTS` in this process."""
-    from anydepth import cli
+    from anydepth.cli import main as cli
 
     out, err, before, trace, code = io.StringIO(), io.StringIO(), sys.argv, "", 0
     sys.argv = ["anydepth", *map(str, arguments)]
@@ -143,14 +148,17 @@ def write_text(folder: Path, seed: int) -> None:
     folder.mkdir()
     randomness = random.Random(seed)
     for split, count in (("train", 60), ("valid", 6), ("test", 5)):
-        sentences = [randomness.choices(list(WORDS), k=randomness.randint(2 + 3 * (split != "train"), 7)) for _ in range(count)]
+        sentences = [
+            randomness.choices(list(WORDS), k=randomness.randint(2 + 3 * (split != "train"), 7)) for _ in range(count)
+        ]
         for language, spell in (("de", str), ("en", WORDS.__getitem__)):
             lines = [" ".join(spell(word) for word in sentence) for sentence in sentences]
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def build(place: Path, seed: int) -> None:
-    """Makes at `place` what is to be damaged; another seed makes a sibling with files of the same names."""
+    """Makes at `place` what is to be damaged; another seed makes a sibling with files of the same
+    names."""
     text, data, settings = place / "text", place / "data", place / "tiny.toml"
     place.mkdir()
     write_text(text, seed)
@@ -191,18 +199,22 @@ def copied(origin: Path, to: Path) -> Path:
 
 @dataclass(frozen=True)
 class Scene:
-    """A verb, the folders that it gets, and what counts of its outcome. `weight` is its share of the trials."""
+    """A verb, the folders that it gets, and what counts of its outcome. `weight` is its share of
+    the trials."""
 
     name: str
     weight: int
     folders: tuple[str, ...]
     look: Callable[[Path], tuple[Outcome, str]]
     damaged: Callable[[str], bool] = lambda name: True
-    reads: frozenset[str] = frozenset()  # kinds of files that most of its trials damage; the others' damage should go unnoticed
+    reads: frozenset[str] = (
+        frozenset()
+    )  # kinds of files that most of its trials damage; the others' damage should go unnoticed
 
 
 def weights_digest(path: Path) -> str:
-    """What tells the weights in a file from others; the order in which safetensors writes them does not."""
+    """What tells the weights in a file from others; the order in which safetensors writes them does
+    not."""
     from anydepth.model.checkpoint import own_tensors
 
     digest = hashlib.sha256()
@@ -246,11 +258,33 @@ def in_export(folder: str) -> Callable[[str], bool]:
     return lambda name: not name.startswith("exits/export/") or name.startswith(f"exits/export/{folder}/")
 
 
-READ_TO_TRANSLATE = frozenset({"seal.json", "config.toml", "tokenizer.model", "model.safetensors", "operating_points.json"})
+READ_TO_TRANSLATE = frozenset(
+    {"seal.json", "config.toml", "tokenizer.model", "model.safetensors", "operating_points.json"}
+)
 SCENES = (
-    Scene("translate torch", 22, ("exits",), translated("--engine", "torch", "--average-exit", 2.5), in_export("no"), READ_TO_TRANSLATE),
-    Scene("translate native", 30, ("exits",), translated("--engine", "native", "--average-exit", 2.5), in_export("no"), READ_TO_TRANSLATE),
-    Scene("translate onnx", 12, ("exits",), translated("--engine", "onnx"), lambda name: name.startswith("exits/export/onnx/")),
+    Scene(
+        "translate torch",
+        22,
+        ("exits",),
+        translated("--engine", "torch", "--average-exit", 2.5),
+        in_export("no"),
+        READ_TO_TRANSLATE,
+    ),
+    Scene(
+        "translate native",
+        30,
+        ("exits",),
+        translated("--engine", "native", "--average-exit", 2.5),
+        in_export("no"),
+        READ_TO_TRANSLATE,
+    ),
+    Scene(
+        "translate onnx",
+        12,
+        ("exits",),
+        translated("--engine", "onnx"),
+        lambda name: name.startswith("exits/export/onnx/"),
+    ),
     Scene(
         "translate onnx int8",
         4,
@@ -296,7 +330,11 @@ def take_siblings(file: Path, sibling: Path, randomness: random.Random) -> None:
 
 
 def swap_inside(file: Path, sibling: Path, randomness: random.Random) -> None:
-    others = sorted(other for other in file.parent.iterdir() if other.is_file() and other != file and other.name != ".seal.json.lock")
+    others = sorted(
+        other
+        for other in file.parent.iterdir()
+        if other.is_file() and other != file and other.name != ".seal.json.lock"
+    )
     if not others:
         return
     other = randomness.choice(others)
@@ -314,7 +352,8 @@ def empty(file: Path, sibling: Path, randomness: random.Random) -> None:
 
 
 def rewrite(file: Path, data: bytes) -> None:
-    """Gives the file other contents; the original, which may be the same by a hard link, keeps its own."""
+    """Gives the file other contents; the original, which may be the same by a hard link, keeps its
+    own."""
     file.unlink()
     file.write_bytes(data)
 
@@ -333,7 +372,8 @@ DAMAGES = {
 
 @dataclass(frozen=True)
 class Trial:
-    """What was damaged and how, and what came of it: refused, no effect, traceback, silent change, or not named."""
+    """What was damaged and how, and what came of it: refused, no effect, traceback, silent change,
+    or not named."""
 
     number: int
     scene: str
@@ -349,7 +389,8 @@ def kind_of(name: str) -> str:
 
 
 def files_of(folder: Path) -> Iterator[str]:
-    """The files under a folder, by their names in it; locks and leftovers are none that a user has."""
+    """The files under a folder, by their names in it; locks and leftovers are none that a user
+    has."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(folder).as_posix()
@@ -395,7 +436,9 @@ class Laboratory:
         with self.copy(scene) as place:
             names = [name for name in files_of(place) if scene.damaged(name)]
             kinds = {kind_of(name) for name in names}
-            kind = randomness.choice(sorted((kinds & scene.reads if randomness.random() < SHARE_READ else kinds) or kinds))
+            kind = randomness.choice(
+                sorted((kinds & scene.reads if randomness.random() < SHARE_READ else kinds) or kinds)
+            )
             name = randomness.choice([name for name in names if kind_of(name) == kind])
             DAMAGES[damage](place / name, self.place / "two" / name, randomness)
             outcome, result = scene.look(place)
@@ -436,7 +479,9 @@ def table(trials: list[Trial], column: Callable[[Trial], str]) -> str:
     counts = Counter((column(trial), trial.verdict) for trial in trials)
     rows = sorted({kind for kind, _ in counts})
     lines = [f"{'':34}" + "".join(f"{verdict:>15}" for verdict in verdicts)]
-    return "\n".join([*lines, *(f"{row:34}" + "".join(f"{counts[row, verdict]:15,}" for verdict in verdicts) for row in rows)])
+    return "\n".join(
+        [*lines, *(f"{row:34}" + "".join(f"{counts[row, verdict]:15,}" for verdict in verdicts) for row in rows)]
+    )
 
 
 def run_trials(place: Path, numbers: list[int], seed: int, processes: int) -> list[Trial]:
@@ -448,7 +493,10 @@ def run_trials(place: Path, numbers: list[int], seed: int, processes: int) -> li
         for part in pool.map(try_some, chunks, [seed] * len(chunks)):
             trials += part
             if len(trials) % 500 < len(part):
-                print(f"{len(trials):,} of {len(numbers):,}, {len(trials) / (time.monotonic() - started):.1f} trials/s", file=sys.stderr)
+                print(
+                    f"{len(trials):,} of {len(numbers):,}, {len(trials) / (time.monotonic() - started):.1f} trials/s",
+                    file=sys.stderr,
+                )
     return trials
 
 
@@ -470,11 +518,16 @@ def main() -> int:
     print(table(trials, lambda trial: trial.scene))
     wrong = [trial for trial in trials if trial.verdict not in ("refused", "no effect")]
     for trial in wrong[:SHOWN]:
-        print(f"\ntrial {trial.number} of seed {options.seed}: {trial.verdict}: {trial.scene}, {trial.damage}: {trial.story}")
+        print(
+            f"\ntrial {trial.number} of seed {options.seed}: {trial.verdict}: {trial.scene}, {trial.damage}: "
+            f"{trial.story}"
+        )
     counts = Counter(trial.verdict for trial in trials)
     print(
-        f"damage: {len(trials):,} trials: {counts['refused']:,} refused by name, {counts['no effect']:,} without effect, "
-        f"{counts['traceback']:,} tracebacks, {counts['silent change']:,} silent changes, {counts['not named']:,} not named in one line"
+        f"damage: {len(trials):,} trials: {counts['refused']:,} refused by name, {counts['no effect']:,} "
+        "without effect, "
+        f"{counts['traceback']:,} tracebacks, {counts['silent change']:,} silent changes, "
+        f"{counts['not named']:,} not named in one line"
     )
     if len(trials) > 50 and counts["refused"] < LEAST_REFUSED * len(trials):
         print(f"damage: only {counts['refused']:,} of {len(trials):,} trials were refused, which shows little")

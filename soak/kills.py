@@ -1,11 +1,15 @@
-"""Kills commands while they work, looks whether what they left is whole, and lets them come to their end.
+"""Kills commands while they work, looks whether what they left is whole, and lets them come to
+their end.
 
-A kill is SIGKILL to the whole process group. It counts only if it hit work in progress: the process was still running, and it had begun
-to write (a file had grown or a temporary one was there, or it was about to do its n-th write, n > 1); a study's step was running, too.
-Others are tried again. Afterwards one whole version, old or new, must be found under the folder's name, the same command must come to
-its end, and its result must be that of a command that nobody disturbed. `--size 1` is 200 kills.
+A kill is SIGKILL to the whole process group. It counts only if it hit work in progress: the process
+was still running, and it had begun to write (a file had grown or a temporary one was there, or it
+was about to do its n-th write, n > 1); a study's step was running, too. Others are tried again.
+Afterwards one whole version, old or new, must be found under the folder's name, the same command
+must come to its end, and its result must be that of a command that nobody disturbed. `--size 1` is
+200 kills.
 
-Commands are forked from this process, which has torch loaded, so that a trial does not begin with seconds of imports.
+Commands are forked from this process, which has torch loaded, so that a trial does not begin with
+seconds of imports.
 """
 
 import argparse
@@ -32,16 +36,16 @@ os.environ["OMP_NUM_THREADS"] = "1"  # a process with OpenMP's threads cannot be
 
 import torch  # noqa: E402
 
-import anydepth.study  # noqa: E402
+import anydepth.experiments.study  # noqa: E402
 import anydepth.training.start  # noqa: E402, F401 (loaded before forking)
-from anydepth import cli  # noqa: E402
+from anydepth.cli import main as cli  # noqa: E402
 from anydepth.errors import AnydepthError  # noqa: E402
-from anydepth.evaluation.study.execute import Execution, Going  # noqa: E402
-from anydepth.evaluation.study.plan import Step  # noqa: E402
-from anydepth.inference.points import load_points  # noqa: E402
+from anydepth.experiments.execution import Execution, Going  # noqa: E402
+from anydepth.experiments.plan import StudyStep  # noqa: E402
 from anydepth.model.checkpoint import load_tensors  # noqa: E402
-from anydepth.model.run import Run  # noqa: E402
-from anydepth.text.prepare import PreparedData  # noqa: E402
+from anydepth.runs.operating_points import load_points  # noqa: E402
+from anydepth.runs.run import Run  # noqa: E402
+from anydepth.text.prepared import PreparedData  # noqa: E402
 
 KILLS = {"train": 40, "train --overwrite": 20, "train --resume": 50, "prepare --overwrite": 40, "tune": 25, "study": 25}
 SHOWN = 5
@@ -59,7 +63,8 @@ WORDS = {
     "gern": "gladly",
     "heute": "today",
 }
-# What depends on the clock, on the folder and on how often a study was started, and not on what it computed.
+# What depends on the clock, on the folder and on how often a study was started, and not on what it
+# computed.
 CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second|stamp|command)": [^,\n]*')
 SETTINGS = """
 [model]
@@ -99,9 +104,11 @@ class WrongError(Exception):
 
 
 def launch(arguments: list[object], log: Path, *, at_write: int | None = None, count_to: Path | None = None) -> int:
-    """The number of a process, leader of its own group, that does `anydepth ARGUMENTS` and writes what it says to `log`.
+    """The number of a process, leader of its own group, that does `anydepth ARGUMENTS` and writes
+    what it says to `log`.
 
-    With `at_write` it kills its group just before that write (1, 2, ...); with `count_to` it notes how many there were.
+    With `at_write` it kills its group just before that write (1, 2, ...); with `count_to` it notes
+    how many there were.
     """
     sys.stdout.flush()
     process = os.fork()
@@ -110,7 +117,10 @@ def launch(arguments: list[object], log: Path, *, at_write: int | None = None, c
     code: Any = 70
     try:
         os.setsid()
-        for number, file in ((0, os.open(os.devnull, os.O_RDONLY)), (1, os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))):
+        for number, file in (
+            (0, os.open(os.devnull, os.O_RDONLY)),
+            (1, os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)),
+        ):
             os.dup2(file, number)
         os.dup2(1, 2)
         writes = watch_writes(at_write)
@@ -129,7 +139,8 @@ def launch(arguments: list[object], log: Path, *, at_write: int | None = None, c
 
 
 def watch_writes(deadly: int | None) -> "itertools.count[int]":
-    """Counts flushes, renames, removals and new folders from now on, and kills the group before the `deadly` one."""
+    """Counts flushes, renames, removals and new folders from now on, and kills the group before the
+    `deadly` one."""
     writes = itertools.count(1)
 
     def watched(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -192,8 +203,11 @@ def usual(arguments: list[object], log: Path) -> Usual:
     return Usual(int(note.read_text()), time.monotonic() - started)
 
 
-def has_hit(arguments: list[object], log: Path, usual: Usual, randomness: random.Random, has_begun: Callable[[], bool]) -> bool:
-    """Starts a command and kills it, at one of its writes or at any moment after it has begun to write; whether that hit it at work."""
+def has_hit(
+    arguments: list[object], log: Path, usual: Usual, randomness: random.Random, has_begun: Callable[[], bool]
+) -> bool:
+    """Starts a command and kills it, at one of its writes or at any moment after it has begun to
+    write; whether that hit it at work."""
     if randomness.random() < 0.5:
         return ending_of(launch(arguments, log, at_write=randomness.randint(2, usual.writes))) == -signal.SIGKILL
     process = launch(arguments, log)
@@ -263,7 +277,19 @@ class Bench:
 
     def preparing(self, folder: Path, vocabulary: int, *more: object) -> list[object]:
         splits = [word for split in ("train", "valid", "test") for word in (f"--{split}", self.place / split)]
-        return ["prepare", "--source-lang", "de", "--target-lang", "en", *splits, "--vocab-size", vocabulary, "--to", folder, *more]
+        return [
+            "prepare",
+            "--source-lang",
+            "de",
+            "--target-lang",
+            "en",
+            *splits,
+            "--vocab-size",
+            vocabulary,
+            "--to",
+            folder,
+            *more,
+        ]
 
     def tuning(self, folder: Path) -> list[object]:
         few = ["--candidates", 60, "--segment", 0.25, "--decoded", 2, "--beam", 1]
@@ -271,7 +297,18 @@ class Bench:
 
     def studying(self, folder: Path) -> list[object]:
         jobs = os.cpu_count() or 1  # a thread for each: see OMP_NUM_THREADS
-        return ["study", "figures6-9", "--data", self.place / "data", "--to", folder, "--config", self.config("best"), "--jobs", jobs]
+        return [
+            "study",
+            "figures6-9",
+            "--data",
+            self.place / "data",
+            "--to",
+            folder,
+            "--config",
+            self.config("best"),
+            "--jobs",
+            jobs,
+        ]
 
 
 FINALS = ("best", "average")
@@ -289,7 +326,9 @@ def write_text(place: Path) -> None:
                 seen.add(words)
                 sentences.append(words)
         (place / f"{split}.de").write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf-8")
-        (place / f"{split}.en").write_text("".join(" ".join(WORDS[word] for word in words) + "\n" for words in sentences), encoding="utf-8")
+        (place / f"{split}.en").write_text(
+            "".join(" ".join(WORDS[word] for word in words) + "\n" for words in sentences), encoding="utf-8"
+        )
 
 
 def make_bench(place: Path) -> Bench:
@@ -359,7 +398,10 @@ def resume_trial(bench: Bench, place: Path, randomness: random.Random) -> bool:
     final = randomness.choice(FINALS)
     folder, log = Path(shutil.copytree(bench.place / f"half-{final}", place / "run")), place / "log"
     before = state_of(Run(folder).metrics_file, Run(folder).state_file)
-    begun = lambda: has_temporaries(folder) or state_of(folder / "metrics.jsonl", folder / "state.safetensors") != before  # noqa: E731
+
+    def begun() -> bool:
+        return has_temporaries(folder) or state_of(folder / "metrics.jsonl", folder / "state.safetensors") != before
+
     if not has_hit(["train", "--resume", "--to", folder], log, bench.usuals["train"], randomness, begun):
         return False
     finish_training(bench, folder, final, log)
@@ -430,7 +472,7 @@ class Forked:
 def fork_steps() -> None:
     """Lets studies fork their steps, and note their numbers in a file beside the study."""
 
-    def start(execution: Execution, step: Step) -> Going:
+    def start(execution: Execution, step: StudyStep) -> Going:
         log = execution.places.log(step)
         log.unlink(missing_ok=True)
         process = launch(["study-step", execution.places.folder, step.name], log)
@@ -456,7 +498,8 @@ def running_steps(folder: Path) -> Iterator[int]:
 
 
 def kill_study(bench: Bench, folder: Path, log: Path, randomness: random.Random) -> bool:
-    """Starts a study and kills it at a step, half of the times without the step; whether the step was at work. False at its end, too."""
+    """Starts a study and kills it at a step, half of the times without the step; whether the step
+    was at work. False at its end, too."""
     steps_file(folder).unlink(missing_ok=True)
     process = launch(bench.studying(folder), log)
     wait, first = randomness.uniform(0, bench.usuals["study"].seconds / 2), time.monotonic()
@@ -484,14 +527,17 @@ def study_results(folder: Path) -> dict[str, object]:
     """The weights and the records of a study, without clock and place."""
     found: dict[str, object] = {}
     for file in sorted((folder / "records").rglob("*.json")):
-        found[str(file.relative_to(folder))] = CLOCK.sub("", file.read_text(encoding="utf-8")).replace(str(folder), "STUDY")
+        found[str(file.relative_to(folder))] = CLOCK.sub("", file.read_text(encoding="utf-8")).replace(
+            str(folder), "STUDY"
+        )
     for file in sorted((folder / "runs").glob("*/model.safetensors")):
         found[str(file.relative_to(folder))] = tensors_of(file)
     return found
 
 
 def study_trial(bench: Bench, place: Path, randomness: random.Random, kills: int) -> int:
-    """How many kills hit a study at work before it came to its end, with the results of one that nobody disturbed."""
+    """How many kills hit a study at work before it came to its end, with the results of one that
+    nobody disturbed."""
     folder, log, hits = place / "study", place / "log", 0
     while hits < kills and kill_study(bench, folder, log, randomness):
         hits += 1
@@ -558,7 +604,8 @@ class Counts:
         """The closing line."""
         verbs = ", ".join(f"{verb} {count}" for verb, count in self.hits.items())
         return (
-            f"kills: {sum(self.hits.values())} kills that hit work in progress ({verbs}), {self.misses} misses tried again: "
+            f"kills: {sum(self.hits.values())} kills that hit work in progress ({verbs}), {self.misses} misses "
+            "tried again: "
             f"{self.lost} lost folders, {self.different} different results{''.join(f'; {each}' for each in self.unhit)}"
         )
 

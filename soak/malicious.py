@@ -1,10 +1,13 @@
-"""Malicious configs, points, manifests, records, policies and options through the command line: one sentence each, never a traceback.
+"""Malicious configs, points, manifests, records, policies and options through the command line: one
+sentence each, never a traceback.
 
-    python soak/malicious.py --size 1.0 --seed 1      # 1,000 cases; --case N does the case of that number alone and shows what it said
+    python soak/malicious.py --size 1.0 --seed 1      # 1,000 cases
+    python soak/malicious.py --case N                 # that case alone, and what it said
 
-Each case is valid input of which one thing was made hostile, run by `anydepth.cli.main` in a process of its own that is forked from one
-that has everything loaded, with little memory and little time. It must end with exit code 0, or with 1 or 2 and exactly one error line;
-a traceback, a signal, a hang, an endless message or a file that is left half-written is a failure.
+Each case is valid input of which one thing was made hostile, run by `anydepth.cli.main` in a
+process of its own that is forked from one that has everything loaded, with little memory and little
+time. It must end with exit code 0, or with 1 or 2 and exactly one error line; a traceback, a
+signal, a hang, an endless message or a file that is left half-written is a failure.
 """
 
 import argparse
@@ -66,7 +69,8 @@ def outcome_of(case: Case, world: Path, folder: Path) -> Outcome:
 
 
 def be_the_command(case: Case, folder: Path, out: Path, err: Path, given: Path) -> None:
-    """The life of a forked process: the command with little memory and little time, and nothing after it."""
+    """The life of a forked process: the command with little memory and little time, and nothing
+    after it."""
     code = 70
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -78,14 +82,16 @@ def be_the_command(case: Case, folder: Path, out: Path, err: Path, given: Path) 
             (err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 2),
         ):
             os.dup2(os.open(path, flags, 0o600), number)
-        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode, encoding="utf-8") for number, mode in ((0, "r"), (1, "w"), (2, "w")))
+        sys.stdin, sys.stdout, sys.stderr = (
+            os.fdopen(number, mode, encoding="utf-8") for number, mode in ((0, "r"), (1, "w"), (2, "w"))
+        )
         limit = memory_now() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
         faulthandler.dump_traceback_later(PATIENCE - 5)  # a hang shows where it hangs
         sys.argv = ["anydepth", *case.arguments]
-        from anydepth import cli
+        from anydepth.cli import main as cli
 
         cli.main()
         code = 0
@@ -152,13 +158,13 @@ def load_everything() -> None:
     import onnxruntime  # noqa: F401
     import torch
 
-    import anydepth.cli
-    import anydepth.demo
-    import anydepth.evaluation.plots.tradeoff
-    import anydepth.evaluation.report.report
-    import anydepth.inference.onnx.graphs
-    import anydepth.inference.onnx.model
-    import anydepth.study
+    import anydepth.cli.main
+    import anydepth.demo.walkthrough
+    import anydepth.experiments.study
+    import anydepth.figures.tradeoff
+    import anydepth.inference.engines.onnx.onnx_model
+    import anydepth.inference.export.onnx_graphs
+    import anydepth.report.report
     import anydepth.training.start  # noqa: F401
 
     torch.set_num_threads(1)
@@ -190,10 +196,14 @@ def main() -> None:
             sys.exit(f"the valid world could not be made:\n{(Path(place) / 'world.log').read_text()}")
         cases = all_cases(world, options.seed, count)
         numbers = range(options.first, count) if options.case is None else [options.case]
-        sys.exit(run_cases(cases, numbers, world, Path(place) / "case", is_shown=options.case is not None, seed=options.seed))
+        sys.exit(
+            run_cases(cases, numbers, world, Path(place) / "case", is_shown=options.case is not None, seed=options.seed)
+        )
 
 
-def run_cases(cases: list[Case], numbers: Sequence[int], world: Path, folder: Path, *, is_shown: bool, seed: int) -> int:
+def run_cases(
+    cases: list[Case], numbers: Sequence[int], world: Path, folder: Path, *, is_shown: bool, seed: int
+) -> int:
     """Runs the cases, tells of those that went wrong, and counts."""
     kinds: Counter[str] = Counter()
     ends: Counter[str] = Counter()
@@ -206,14 +216,22 @@ def run_cases(cases: list[Case], numbers: Sequence[int], world: Path, folder: Pa
         ends["wrong" if wrong else "without effect" if outcome.code == 0 else "refused in one line"] += 1
         if wrong or is_shown:
             said = outcome.err.splitlines()
-            shown = outcome.err if is_shown else "\n    ".join(line[:200] for line in (said[-20:] if wrong == "a hang" else said[-3:]))
+            shown = (
+                outcome.err
+                if is_shown
+                else "\n    ".join(line[:200] for line in (said[-20:] if wrong == "a hang" else said[-3:]))
+            )
             command = " ".join(word if len(word) < 60 else f"{word[:57]}..." for word in case.arguments)
             about = f"{case.told[:150]}: anydepth {command!r}"
-            print(f"case {number} of seed {seed}: {wrong or 'fine'} (exit {outcome.code}): {about}\n    {shown}", flush=True)
+            print(
+                f"case {number} of seed {seed}: {wrong or 'fine'} (exit {outcome.code}): {about}\n    {shown}",
+                flush=True,
+            )
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     refused, harmless, wrong_ones = (ends[name] for name in ("refused in one line", "without effect", "wrong"))
     print(
-        f"malicious: {sum(kinds.values()):,} cases ({told}) in {time.monotonic() - started:.0f} s: {refused:,} refused in one line, "
+        f"malicious: {sum(kinds.values()):,} cases ({told}) in {time.monotonic() - started:.0f} s: "
+        f"{refused:,} refused in one line, "
         f"{harmless:,} without effect, {wrong_ones:,} tracebacks, hangs or other faults"
     )
     return int(wrong_ones > 0)

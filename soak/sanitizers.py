@@ -1,13 +1,17 @@
-"""Searches of the native engine under the compiler's sanitizers: wrong memory, undefined behaviour (ASAN, UBSAN) and races (TSAN).
+"""Searches of the native engine under the compiler's sanitizers: wrong memory, undefined behaviour
+(ASAN, UBSAN) and races (TSAN).
 
     python soak/sanitizers.py --size 1 --seed 1
 
-Builds the extension twice into a temporary folder. Every case is a tiny random model with a random policy, beam, batch, number of threads,
-precision and instruction set, some of it as odd as the settings allow; the plain step of PyTorch says what the engine must find, and the
-engine itself, one sentence at a time in one thread, what 8-bit products must. Where the plain step in float64 finds something else than in
-float32, rounding alone decides, and only the engine itself is asked. The searches run in processes of their own that have nothing
-but NumPy and the extension in them, with what the engine's Python side handed over: PyTorch has races of its own to be told of.
-`--size 1` is 1,500 cases under each sanitizer. Without g++ or a sanitizer's library nothing is built, and the closing line says so.
+Builds the extension twice into a temporary folder. Every case is a tiny random model with a random
+policy, beam, batch, number of threads, precision and instruction set, some of it as odd as the
+settings allow; the plain step of PyTorch says what the engine must find, and the engine itself, one
+sentence at a time in one thread, what 8-bit products must. Where the plain step in float64 finds
+something else than in float32, rounding alone decides, and only the engine itself is asked. The
+searches run in processes of their own that have nothing but NumPy and the extension in them, with
+what the engine's Python side handed over: PyTorch has races of its own to be told of. `--size 1` is
+1,500 cases under each sanitizer. Without g++ or a sanitizer's library nothing is built, and the
+closing line says so.
 """
 
 import argparse
@@ -30,7 +34,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ROOT / "anydepth" / "inference" / "native" / "cpp"
+SOURCES = ROOT / "anydepth" / "inference" / "engines" / "native" / "cpp"
 FULL_SIZE = 1_500
 PORTION = 60  # cases made together, and searched by one process of each build
 SHOWN = 5
@@ -41,7 +45,8 @@ BUILDS = {
 }
 LIBRARIES = {"address": "libasan.so", "thread": "libtsan.so"}
 SETTINGS = {
-    # CPython never gives back what it interns, so leaks are not looked for: that memory does not grow is a test of the suite.
+    # CPython never gives back what it interns, so leaks are not looked for: that memory does not
+    # grow is a test of the suite.
     "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
@@ -84,7 +89,7 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-# ---- building -----------------------------------------------------------------------------------------------------------------------
+# ---- building ------------------------------------------------------------------------------------
 
 
 def why_not() -> str | None:
@@ -98,7 +103,9 @@ def why_not() -> str | None:
     for kind in BUILDS:
         if not preloaded(kind).exists():
             return f"g++ has no {LIBRARIES[kind]}"
-        tried = subprocess.run([sys.executable, "-c", "import numpy"], capture_output=True, text=True, **surroundings(kind))
+        tried = subprocess.run(
+            [sys.executable, "-c", "import numpy"], capture_output=True, text=True, **surroundings(kind)
+        )
         if tried.returncode:
             return f"Python does not start with {LIBRARIES[kind]}: {tried.stderr.strip().splitlines()[-1:]}"
     return None
@@ -111,7 +118,8 @@ def preloaded(kind: str) -> Path:
 
 
 def surroundings(kind: str) -> dict[str, Any]:
-    """How a process under a sanitizer is started: TSAN needs its shadow memory where address randomisation might put something else."""
+    """How a process under a sanitizer is started: TSAN needs its shadow memory where address
+    randomisation might put something else."""
     return {"env": {**os.environ, **SETTINGS, "LD_PRELOAD": str(preloaded(kind))}, "preexec_fn": without_randomisation}
 
 
@@ -136,7 +144,7 @@ def build(folder: Path) -> dict[str, Path]:
     return targets
 
 
-# ---- cases --------------------------------------------------------------------------------------------------------------------------
+# ---- cases ---------------------------------------------------------------------------------------
 
 
 def soak(folder: Path, libraries: dict[str, Path], cases: int, seed: int) -> tuple[int, list[str]]:
@@ -154,12 +162,17 @@ def soak(folder: Path, libraries: dict[str, Path], cases: int, seed: int) -> tup
             findings += [f"seed {seed}, {kind}, {line}" for line in found]
         shutil.rmtree(portion)
         if sys.stderr.isatty() or (start // PORTION) % 10 == 9:
-            print(f"sanitizers: {numbers.stop:,} of {cases:,} cases, {len(findings)} findings", file=sys.stderr, flush=True)
+            print(
+                f"sanitizers: {numbers.stop:,} of {cases:,} cases, {len(findings)} findings",
+                file=sys.stderr,
+                flush=True,
+            )
     return searches, findings
 
 
 def searched(portion: Path, kind: str, library: Path) -> tuple[int, list[str]]:
-    """How many searches of a portion ran under a sanitizer, and its findings; a process that it ended is followed by one for the rest."""
+    """How many searches of a portion ran under a sanitizer, and its findings; a process that it
+    ended is followed by one for the rest."""
     searches, findings = 0, []
     waiting = sorted((int(file.stem) for file in portion.glob("*.json")), reverse=True)
     while waiting:
@@ -171,7 +184,11 @@ def searched(portion: Path, kind: str, library: Path) -> tuple[int, list[str]]:
         findings += [f"case {line['case']}: {line['finding']}" for line in lines if line["finding"]]
         done = len(lines)
         if finished.returncode and done < len(waiting):
-            summary = [line for line in finished.stderr.splitlines() if "ERROR" in line or "WARNING" in line or "runtime error" in line]
+            summary = [
+                line
+                for line in finished.stderr.splitlines()
+                if "ERROR" in line or "WARNING" in line or "runtime error" in line
+            ]
             told = (summary or finished.stderr.strip().splitlines()[-1:] or [f"exit code {finished.returncode}"])[0]
             findings.append(f"case {waiting[-1 - done]}: {told}")
             print(finished.stderr, file=sys.stderr)
@@ -213,7 +230,7 @@ def write_case(path: Path, randomness: random.Random) -> None:
     import torch
 
     from anydepth.exits.parsing import parse_policy
-    from anydepth.inference.native import engine as native
+    from anydepth.inference.engines.native import native_engine as native
     from anydepth.search.beam import search
     from anydepth.text.batches import make_source
 
@@ -223,7 +240,10 @@ def write_case(path: Path, randomness: random.Random) -> None:
     settings = random_settings(model, randomness)
     longest = min(randomness.choice([1, 4, 20, 70]), model.config.max_length)
     words = model.source_embedding.num_embeddings
-    texts = [randomness.choices(range(4, words), k=randomness.randint(0, longest)) for _ in range(randomness.choice([1, 2, 5, 13]))]
+    texts = [
+        randomness.choices(range(4, words), k=randomness.randint(0, longest))
+        for _ in range(randomness.choice([1, 2, 5, 13]))
+    ]
     texts += randomness.sample(texts, randomness.randint(0, len(texts)))  # some twice
     chosen = parse_policy(policy, model) if isinstance(policy, str) else policy(len(texts))
     is_int8, threads, is_deferred = randomness.random() < 0.4, randomness.randint(1, 4), randomness.random() < 0.7
@@ -231,7 +251,10 @@ def write_case(path: Path, randomness: random.Random) -> None:
     compiled, native._native = native._native, recorded  # type: ignore[assignment]
     try:
         engine = native.NativeEngine(model, int8=is_int8, threads=threads, is_deferred=is_deferred)
-        limits = {"batch_tokens": randomness.choice([1, 300, 10**9]), "batch_sentences": randomness.choice([None, 1, 3])}
+        limits = {
+            "batch_tokens": randomness.choice([1, 300, 10**9]),
+            "batch_sentences": randomness.choice([None, 1, 3]),
+        }
         engine.search(texts, chosen, settings, **limits)
     finally:
         native._native = compiled
@@ -244,19 +267,27 @@ def write_case(path: Path, randomness: random.Random) -> None:
             expected = [[[each.tokens, each.exits, each.score] for each in ranked] for ranked in plain]
     tensors = recorded.engine.pop("tensors")
     np.savez(path.with_suffix(".npz"), **tensors)
-    case = {"engine": recorded.engine, "call": recorded.call, "expected": expected, "policy": chosen.name, "seed": repr(settings)}
+    case = {
+        "engine": recorded.engine,
+        "call": recorded.call,
+        "expected": expected,
+        "policy": chosen.name,
+        "seed": repr(settings),
+    }
     path.with_suffix(".json").write_text(json.dumps(case), encoding="utf-8")
 
 
 def random_model(randomness: random.Random) -> Any:
-    """A model of odd sizes whose every parameter is random, sure of its words and exits often enough."""
+    """A model of odd sizes whose every parameter is random, sure of its words and exits often
+    enough."""
     import torch
 
-    from anydepth.config import make_config
+    from anydepth.config.loading import make_config
     from anydepth.exits.adaptive import AdaptiveTransformer
 
     heads, is_tied = randomness.choice([1, 2, 3, 4]), randomness.random() < 0.3
-    # A state of very few numbers is almost all sign after its norm, so that hypotheses tie in earnest.
+    # A state of very few numbers is almost all sign after its norm, so that hypotheses tie in
+    # earnest.
     encoder, decoder = (max(8 // heads * heads, heads * randomness.choice([2, 4, 6, 10, 16, 18])) for _ in range(2))
     encoder = decoder if is_tied else encoder
     source, target = (randomness.choice([6, 7, 19, 64, 130]) for _ in range(2))
@@ -270,7 +301,11 @@ def random_model(randomness: random.Random) -> Any:
                 "dropout": 0.0,
                 "max_length": randomness.choice([3, 40, 90]),
                 "classifiers": "tied" if is_tied else randomness.choice(["untied", "shared"]),
-                "encoder": {"blocks": randomness.choice([1, 2]), "dim": encoder, "ffn_dim": randomness.choice([1, 5, 33])},
+                "encoder": {
+                    "blocks": randomness.choice([1, 2]),
+                    "dim": encoder,
+                    "ffn_dim": randomness.choice([1, 5, 33]),
+                },
                 "decoder": {"dim": decoder, "ffn_dim": randomness.choice([1, 20, 50])},
             },
             "exits": {"halting": halting, "halting_units": units},
@@ -278,7 +313,9 @@ def random_model(randomness: random.Random) -> Any:
         [],
     )
     torch.manual_seed(randomness.randrange(10**6))
-    model = AdaptiveTransformer(config, source_vocab=target if is_tied else source, target_vocab=target, is_joint=is_tied)
+    model = AdaptiveTransformer(
+        config, source_vocab=target if is_tied else source, target_vocab=target, is_joint=is_tied
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 1:
@@ -300,7 +337,10 @@ def random_policy(model: Any, randomness: random.Random) -> Any:
     own = type(model.halting).__name__.removesuffix("Halting").lower()
     if model.halting is not None and randomness.random() < 0.4:
         kind = own
-    values = [randomness.choice([0, 1, *(round(randomness.random() ** 2, 3) for _ in range(6))]) for _ in range(model.blocks - 1)]
+    values = [
+        randomness.choice([0, 1, *(round(randomness.random() ** 2, 3) for _ in range(6))])
+        for _ in range(model.blocks - 1)
+    ]
     thresholds = ",".join(map(str, values)) or "0.5"
     match kind:
         case "fixed":
@@ -312,10 +352,14 @@ def random_policy(model: Any, randomness: random.Random) -> Any:
         case "shortlist":
             return f"shortlist:{randomness.choice([1, 2, 5, 64, 500])}:{thresholds}"
         case "forced":
-            watched = model.halting if isinstance(model.halting, GeometricHalting) and randomness.random() < 0.5 else None
+            watched = (
+                model.halting if isinstance(model.halting, GeometricHalting) and randomness.random() < 0.5 else None
+            )
             generator = torch.Generator().manual_seed(randomness.randrange(10**6))
             width = randomness.randint(1, 9)
-            return lambda count: ForcedExits(torch.randint(1, model.blocks + 1, (count, width), generator=generator), watched, model.blocks)
+            return lambda count: ForcedExits(
+                torch.randint(1, model.blocks + 1, (count, width), generator=generator), watched, model.blocks
+            )
     return f"{kind}:{thresholds}"
 
 
@@ -330,11 +374,12 @@ def random_settings(model: Any, randomness: random.Random) -> Any:
     return SearchSettings(beam=beam, best=best, length_penalty=randomness.choice([0.0, 0.6, 1.0]), **length, **exact)
 
 
-# ---- searching, in a process of its own -------------------------------------------------------------------------------------------------
+# ---- searching, in a process of its own ----------------------------------------------------------
 
 
 def search_cases(folder: Path, library: Path) -> int:
-    """Searches the cases of `folder` that are to do with the extension at `library`; one line of JSON for each."""
+    """Searches the cases of `folder` that are to do with the extension at `library`; one line of
+    JSON for each."""
     native = load_extension(library)
     instructions = native.instruction_sets()
     for number in json.loads((folder / "todo").read_text(encoding="utf-8")):
@@ -357,8 +402,11 @@ def load_extension(library: Path) -> Any:
     return module
 
 
-def search_case(native: Any, case: dict[str, Any], tensors: dict[str, np.ndarray], instructions: str) -> tuple[int, str]:
-    """How many searches were run, and what is wrong with what they found: as given, and one sentence at a time in one thread."""
+def search_case(
+    native: Any, case: dict[str, Any], tensors: dict[str, np.ndarray], instructions: str
+) -> tuple[int, str]:
+    """How many searches were run, and what is wrong with what they found: as given, and one
+    sentence at a time in one thread."""
     given = {**case["engine"], "shape": native.Shape(**case["engine"]["shape"]), "instructions": instructions}
     engine = native.Engine(tensors=tensors, **given)
     sources, limits, policy, settings = case["call"]
@@ -371,7 +419,9 @@ def search_case(native: Any, case: dict[str, Any], tensors: dict[str, np.ndarray
         return 2, "a sentence has other hypotheses among others than alone"
     if case["expected"] is None:
         return 2, "" if all(np.isfinite(score) for ranked in first for *_, score in ranked) else "a score is not finite"
-    return 2, next((told for mine, theirs in zip(first, case["expected"], strict=True) if (told := difference(mine, theirs))), "")
+    return 2, next(
+        (told for mine, theirs in zip(first, case["expected"], strict=True) if (told := difference(mine, theirs))), ""
+    )
 
 
 def hypotheses(found: Any) -> list[list[tuple[list[int], list[int], float]]]:
@@ -379,7 +429,8 @@ def hypotheses(found: Any) -> list[list[tuple[list[int], list[int], float]]]:
 
 
 def difference(mine: Sequence[tuple[list[int], list[int], float]], theirs: Sequence[Sequence[Any]]) -> str:
-    """What tells the engine's hypotheses of a sentence from those of the plain step, places of nearly equal ones apart."""
+    """What tells the engine's hypotheses of a sentence from those of the plain step, places of
+    nearly equal ones apart."""
     if len(mine) != len(theirs):
         return f"{len(mine)} hypotheses where the plain step has {len(theirs)}"
     for place, ((tokens, exits, score), other) in enumerate(zip(mine, theirs, strict=True)):
@@ -390,8 +441,11 @@ def difference(mine: Sequence[tuple[list[int], list[int], float]], theirs: Seque
     return ""
 
 
-def is_near_tie(mine: Sequence[tuple[list[int], list[int], float]], theirs: Sequence[Sequence[Any]], place: int) -> bool:
-    """Whether rounding may have put another hypothesis here: one of nearly its score that stands elsewhere or was not kept."""
+def is_near_tie(
+    mine: Sequence[tuple[list[int], list[int], float]], theirs: Sequence[Sequence[Any]], place: int
+) -> bool:
+    """Whether rounding may have put another hypothesis here: one of nearly its score that stands
+    elsewhere or was not kept."""
     tokens, exits, score = mine[place]
     scores = [row[2] for number, row in enumerate(theirs) if number != place and list(row[:2]) == [tokens, exits]]
     is_last = len(mine) > 1 and place == len(mine) - 1

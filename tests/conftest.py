@@ -1,7 +1,9 @@
-"""Rules for the whole suite: shapes are checked while tests run, and a test has the same name in every process.
+"""Rules for the whole suite: shapes are checked while tests run, and a test has the same name in
+every process.
 
-beartype enforces every jaxtyping annotation of the package. Processes that share the tests must collect the same names, so a name
-may not be made of what differs between them: bytes (which may hold a time), the order of a set, an address, a temporary folder.
+beartype enforces every jaxtyping annotation of the package. Processes that share the tests must
+collect the same names, so a name may not be made of what differs between them: bytes (which may
+hold a time), the order of a set, an address, a temporary folder.
 """
 
 import re
@@ -22,15 +24,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for mark in metafunc.definition.iter_markers("parametrize"):
         values = mark.kwargs.get("argvalues", mark.args[-1])
         if isinstance(values, set | frozenset):
-            refuse(f"{metafunc.definition.name} takes its parameters from a set, whose order differs between processes; sort them")
+            refuse(
+                f"{metafunc.definition.name} takes its parameters from a set, whose order differs between processes; "
+                "sort them"
+            )
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> None:
-    """Leaves every name as pytest would make it, or refuses it; ids that are written by hand do not come here."""
+    """Leaves every name as pytest would make it, or refuses it; ids that are written by hand do not
+    come here."""
     if isinstance(val, bytes | bytearray | memoryview):
         refuse(f"the parameter {argname} = {bytes(val[:20])!r} would name a test by its bytes; write the id by hand")
     if isinstance(val, str) and (ADDRESS.search(val) or tempfile.gettempdir() in val):
-        refuse(f"the parameter {argname} = {val!r} would name a test by an address or a temporary folder; write the id by hand")
+        refuse(
+            f"the parameter {argname} = {val!r} would name a test by an address or a temporary folder; write the "
+            "id by hand"
+        )
 
 
 def refuse(reason: str) -> None:
@@ -38,5 +47,6 @@ def refuse(reason: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """System tests, which take longest, come first: of two processes that share the files one begins with them at once."""
+    """System tests, which take longest, come first: of two processes that share the files one
+    begins with them at once."""
     items.sort(key=lambda item: item.get_closest_marker("system") is None)

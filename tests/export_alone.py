@@ -1,6 +1,8 @@
-"""Greedy translation of one sentence by the files of an ONNX export alone, as any language can do it that has ONNX Runtime and JSON.
+"""Greedy translation of one sentence by the files of an ONNX export alone, as any language can do
+it that has ONNX Runtime and JSON.
 
-It follows the export's README.txt, and has nothing of anydepth in it on purpose: what it needs and the export lacks, nobody would have.
+It follows the export's README.txt, and has nothing of anydepth in it on purpose: what it needs and
+the export lacks, nobody would have.
 """
 
 import json
@@ -20,7 +22,8 @@ class Export:
         options.intra_op_num_threads = 1
         files = {file.stem: str(file) for file in folder.glob("*.onnx")}
         self.sessions = {
-            name: onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"]) for name, file in files.items()
+            name: onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+            for name, file in files.items()
         }
         self.blocks = sum(name.startswith("block") for name in files)
         self.classifiers = sorted(name for name in files if name.startswith("classifier"))
@@ -36,7 +39,8 @@ class Export:
 
 
 def read_thresholds(folder: Path, *, number: int) -> list[float]:
-    """The thresholds of one of the export's operating points of the halting module, one for each block but the last."""
+    """The thresholds of one of the export's operating points of the halting module, one for each
+    block but the last."""
     sets = json.loads((folder / "operating_points.json").read_text(encoding="utf-8"))["sets"]
     points = next(each["points"] for each in sets if each["policy"] == "geometric")
     numbers = [float(text) for text in points[number]["policy"].rpartition(":")[2].split(",")]
@@ -44,13 +48,18 @@ def read_thresholds(folder: Path, *, number: int) -> list[float]:
     return numbers * (blocks - 1) if len(numbers) == 1 else numbers
 
 
-def translate_alone(folder: Path, source: list[int], thresholds: list[float], *, limit: int) -> tuple[list[int], list[int]]:
-    """The tokens, END included, of the translation of `source`, END included, and the exits of these tokens."""
+def translate_alone(
+    folder: Path, source: list[int], thresholds: list[float], *, limit: int
+) -> tuple[list[int], list[int]]:
+    """The tokens, END included, of the translation of `source`, END included, and the exits of
+    these tokens."""
     export = Export(folder)
     source_mask = np.ones((1, len(source)), bool)
     (memory,) = export.run("encoder", source=np.array([source]), source_mask=source_mask)
     source_pairs = {n: export.run(f"source{n}", memory=memory) for n in range(1, export.blocks + 1)}
-    past: dict[int, list[list[np.ndarray]]] = {n: [] for n in range(1, export.blocks + 1)}  # by block, keys and values of each position
+    past: dict[int, list[list[np.ndarray]]] = {
+        n: [] for n in range(1, export.blocks + 1)
+    }  # by block, keys and values of each position
     tokens, exits = [START], []
     while tokens[-1] != END and len(exits) < limit:
         (states,) = export.run("embedding", tokens=np.array(tokens[-1:]), position=np.array([len(exits)]))
@@ -59,7 +68,9 @@ def translate_alone(folder: Path, source: list[int], thresholds: list[float], *,
             past[n].append(export.run(f"keys_values{n}", states=states))  # above its exit those of the copied state
             if n > leaves_at:
                 continue
-            keys, values = (np.stack([pair[part] for pair in past[n]], axis=2) for part in (0, 1))  # (1, head, time, head_dim)
+            keys, values = (
+                np.stack([pair[part] for pair in past[n]], axis=2) for part in (0, 1)
+            )  # (1, head, time, head_dim)
             (states,) = export.run(
                 f"block{n}",
                 states=states,

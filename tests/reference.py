@@ -1,4 +1,5 @@
-"""Slow, obvious versions of what the package computes: one sentence, one position, one block and one head at a time.
+"""Slow, obvious versions of what the package computes: one sentence, one position, one block and
+one head at a time.
 
 They read the parameters of the package's modules and nothing else. Dropout is not part of them.
 """
@@ -10,7 +11,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor, nn
 
-from anydepth.config import Config
+from anydepth.config.schema import Config
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.model.attention import Attention
@@ -27,7 +28,8 @@ def own_projections(n: int, left: int) -> int:
 
 
 def projections_of_the_exit(n: int, left: int) -> int:
-    """The mistake to tell apart: a state that left at block `left` keeps the keys and values it had there."""
+    """The mistake to tell apart: a state that left at block `left` keeps the keys and values it had
+    there."""
     return min(n, left)
 
 
@@ -44,8 +46,11 @@ def feed_forward(layer: FeedForward, x: Tensor) -> Tensor:
     return linear(layer.outer, linear(layer.inner, x).clamp(min=0))
 
 
-def attend(attention: Attention, state: Tensor, seen: Sequence[Tensor], made_by: Sequence[Attention] | None = None) -> Tensor:
-    """What `state` gathers from the states in `seen`, the keys and values of each made by the attention beside it."""
+def attend(
+    attention: Attention, state: Tensor, seen: Sequence[Tensor], made_by: Sequence[Attention] | None = None
+) -> Tensor:
+    """What `state` gathers from the states in `seen`, the keys and values of each made by the
+    attention beside it."""
     makers = made_by or [attention] * len(seen)
     query = linear(attention.query, state)
     keys = [linear(maker.key, other) for maker, other in zip(makers, seen, strict=True)]
@@ -56,7 +61,9 @@ def attend(attention: Attention, state: Tensor, seen: Sequence[Tensor], made_by:
         part = slice(head * width, (head + 1) * width)
         scores = torch.stack([query[part] @ key[part] / math.sqrt(width) for key in keys])
         shares = scores.exp() / scores.exp().sum()
-        gathered.append(torch.stack([share * value[part] for share, value in zip(shares, values, strict=True)]).sum(dim=0))
+        gathered.append(
+            torch.stack([share * value[part] for share, value in zip(shares, values, strict=True)]).sum(dim=0)
+        )
     return linear(attention.output, torch.cat(gathered))
 
 
@@ -77,7 +84,11 @@ def encoder_block(block: EncoderBlock, states: Sequence[Tensor]) -> list[Tensor]
 
 
 def decoder_block(
-    block: DecoderBlock, state: Tensor, seen: Sequence[Tensor], memory: Sequence[Tensor], made_by: Sequence[Attention] | None = None
+    block: DecoderBlock,
+    state: Tensor,
+    seen: Sequence[Tensor],
+    memory: Sequence[Tensor],
+    made_by: Sequence[Attention] | None = None,
 ) -> Tensor:
     """The new state of one position, which sees itself and the positions before it."""
     state = layer_norm(block.self_attention_norm, state + attend(block.self_attention, state, seen, made_by))
@@ -100,7 +111,8 @@ def decode(
     exits: Sequence[int],
     projections: Projections = own_projections,
 ) -> list[list[Tensor]]:
-    """The states h_t^n of one sentence as [n][t], n from 0 (the embeddings): position by position, block by block (Eqs. 1 and 5)."""
+    """The states h_t^n of one sentence as [n][t], n from 0 (the embeddings): position by position,
+    block by block (Eqs. 1 and 5)."""
     states = [embed(model.target_embedding, tokens)] + [[] for _ in model.decoder]
     for t, left in enumerate(exits):
         for n, block in enumerate(model.decoder, 1):
@@ -113,7 +125,8 @@ def decode(
 
 
 def token_loss(classifier: Tensor, hidden: Tensor, target: int, smoothing: float) -> Tensor:
-    """Minus the log-likelihood of a mixture: the target with weight 1 - smoothing, every word alike with the rest."""
+    """Minus the log-likelihood of a mixture: the target with weight 1 - smoothing, every word alike
+    with the rest."""
     scores = torch.stack([word @ hidden for word in classifier])
     log_probabilities = scores - scores.exp().sum().log()
     return -(1 - smoothing) * log_probabilities[target] - smoothing * log_probabilities.mean()
@@ -125,7 +138,8 @@ def mixed_loss(
     exits: Sequence[Sequence[Sequence[int]]],
     smoothing: float,
 ) -> Tensor:
-    """Eq. 5 as a sum over tokens: sentences are (source, target inputs, targets), `exits` is [path][sentence][t]."""
+    """Eq. 5 as a sum over tokens: sentences are (source, target inputs, targets), `exits` is
+    [path][sentence][t]."""
     losses = []
     for path in exits:
         for (source, inputs, targets), sequence in zip(sentences, path, strict=True):
@@ -151,13 +165,18 @@ def sequence_oracle(scores: Sequence[Sequence[float]], penalty: float) -> list[i
 
 
 def token_oracle(scores: Sequence[Sequence[float]], penalty: float, width: float) -> list[int]:
-    """Eqs. 14-17 for the scores of one sentence as [n - 1][t]; width 0 is the limit in which a token is its only neighbour."""
+    """Eqs. 14-17 for the scores of one sentence as [n - 1][t]; width 0 is the limit in which a
+    token is its only neighbour."""
     exits = []
     for t in range(len(scores[0])):
         smoothed = []
         for own in scores:
-            shares = [math.exp(-((t - other) ** 2) / width) if width else float(t == other) for other in range(len(own))]
-            smoothed.append(sum((Fraction(share) * Fraction(score) for share, score in zip(shares, own, strict=True)), Fraction(0)))
+            shares = [
+                math.exp(-((t - other) ** 2) / width) if width else float(t == other) for other in range(len(own))
+            ]
+            smoothed.append(
+                sum((Fraction(share) * Fraction(score) for share, score in zip(shares, own, strict=True)), Fraction(0))
+            )
         exits.append(best_exit(smoothed, penalty))
     return exits
 
@@ -177,7 +196,8 @@ def geometric(chis: Sequence[Tensor]) -> Tensor:
 
 
 def exit_probabilities(halting: Halting, states: Sequence[Tensor], memory: Sequence[Tensor]) -> Tensor:
-    """q of one position from its states h^0..h^N and the memory of its sentence (Eqs. 8 and 11-13)."""
+    """q of one position from its states h^0..h^N and the memory of its sentence (Eqs. 8 and
+    11-13)."""
     if isinstance(halting, SequenceHalting):
         return softmax(linear(halting.sentence_scores, torch.stack(list(memory)).mean(dim=0)))
     if isinstance(halting, MultinomialHalting):
@@ -194,7 +214,8 @@ def stop_probability(halting: GeometricHalting, hidden: Tensor) -> Tensor:
 def joint_loss(
     model: AdaptiveTransformer, sentences: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], config: Config
 ) -> tuple[Tensor, Tensor, list[list[int]]]:
-    """L_dec (Eq. 4 with omega = 1) and L_exit (Eq. 6) as sums over tokens, and the oracle's exits of each sentence."""
+    """L_dec (Eq. 4 with omega = 1) and L_exit (Eq. 6) as sums over tokens, and the oracle's exits
+    of each sentence."""
     assert model.halting is not None
     decoding, exiting, oracles = [], [], []
     for source, inputs, targets in sentences:
@@ -203,7 +224,10 @@ def joint_loss(
         scores: list[list[float]] = []
         for n in range(1, model.blocks + 1):
             classifier, own = model.classifier(n), list(zip(states[n], targets, strict=True))
-            decoding += [token_loss(classifier, hidden, target, config.training.label_smoothing) / model.blocks for hidden, target in own]
+            decoding += [
+                token_loss(classifier, hidden, target, config.training.label_smoothing) / model.blocks
+                for hidden, target in own
+            ]
             if config.exits.oracle == "likelihood":
                 scores.append([-token_loss(classifier, hidden, target, 0.0).item() for hidden, target in own])
             else:
@@ -216,11 +240,16 @@ def joint_loss(
             else token_oracle(scores, settings.exit_penalty, settings.kernel_width)
         )
         for t, best in enumerate(oracles[-1]):
-            exiting.append(-exit_probabilities(model.halting, [states[n][t] for n in range(model.blocks + 1)], memory)[best - 1].log())
+            exiting.append(
+                -exit_probabilities(model.halting, [states[n][t] for n in range(model.blocks + 1)], memory)[
+                    best - 1
+                ].log()
+            )
     return torch.stack(decoding).sum(), torch.stack(exiting).sum(), oracles
 
 
-# The signals of the policies that stop at the first block whose signal exceeds its threshold: `states` are h_t^0..h_t^N.
+# The signals of the policies that stop at the first block whose signal exceeds its threshold:
+# `states` are h_t^0..h_t^N.
 
 
 def confidence(model: AdaptiveTransformer, states: Sequence[Tensor], n: int, first: int = 1) -> float:
@@ -252,8 +281,11 @@ def halt_probability(model: AdaptiveTransformer, states: Sequence[Tensor], n: in
     return stop_probability(model.halting, states[n]).item()
 
 
-def threshold_exit(model: AdaptiveTransformer, states: Sequence[Tensor], signal: Signal, thresholds: Sequence[float]) -> int:
-    """0 always stops and 1 never does; the others ask the signal, which may depend on who asked first."""
+def threshold_exit(
+    model: AdaptiveTransformer, states: Sequence[Tensor], signal: Signal, thresholds: Sequence[float]
+) -> int:
+    """0 always stops and 1 never does; the others ask the signal, which may depend on who asked
+    first."""
     first = next((n for n, threshold in enumerate(thresholds, 1) if 0 < threshold < 1), 1)
     for n, threshold in enumerate(thresholds, 1):
         if threshold == 0:

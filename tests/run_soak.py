@@ -1,4 +1,5 @@
-"""Runs what takes long, all of it whatever fails: tests marked soak, then every script in soak/; closing lines come again at the end."""
+"""Runs what takes long, all of it whatever fails: tests marked soak, then every script in soak/;
+closing lines come again at the end."""
 
 import argparse
 import subprocess
@@ -9,7 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MARKED = ["-m", "pytest", "-m", "soak", "--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
+MARKED = [
+    "-m",
+    "pytest",
+    "-m",
+    "soak",
+    "--numprocesses",
+    "2",
+    "--dist",
+    "loadfile",
+    "--no-loadscope-reorder",
+    "-p",
+    "no:cacheprovider",
+]
 
 
 @dataclass(frozen=True)
@@ -30,7 +43,9 @@ def run_part(name: str, command: Sequence[str]) -> Ending:
     """Runs `python COMMAND` and shows what it says as it says it."""
     print(f"==> {name}", flush=True)
     start, last = time.monotonic(), "it said nothing"
-    with subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             sys.stdout.buffer.write(line)
@@ -41,7 +56,9 @@ def run_part(name: str, command: Sequence[str]) -> Ending:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=float, default=1.0, help="the share of the full size of each script (1 is an hour)")
+    parser.add_argument(
+        "--size", type=float, default=1.0, help="the share of the full size of each script (1 is an hour)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scripts", type=Path, default=ROOT / "soak", help="a folder with other scripts")
     parser.add_argument("--without-tests", action="store_true", help="leave out the tests marked soak")

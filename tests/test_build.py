@@ -1,4 +1,5 @@
-"""How the package is built: exact requirements, and an extension that an overflow ends instead of misleading it."""
+"""How the package is built: exact requirements, and an extension that an overflow ends instead of
+misleading it."""
 
 import re
 import shutil
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from anydepth.inference.native import engine
-from anydepth.inference.native.engine import has_native
+from anydepth.inference.engines.native import native_engine as engine
+from anydepth.inference.engines.native.native_engine import has_native
 
 ROOT = Path(__file__).parents[1]
 DYNAMIC, SYMBOLS = 6, 11  # types of sections of ELF
@@ -40,7 +41,9 @@ class Elf:
         assert self.bytes[:6] == b"\x7fELF\x02\x01"
         (start,), (size, count) = struct.unpack_from("<Q", self.bytes, 40), struct.unpack_from("<HH", self.bytes, 58)
         heads = [struct.unpack_from("<IIQQQQIIQQ", self.bytes, start + number * size) for number in range(count)]
-        self.sections = [(head[1], self.bytes[head[4] : head[4] + head[5]], head[6]) for head in heads]  # type, content, link
+        self.sections = [
+            (head[1], self.bytes[head[4] : head[4] + head[5]], head[6]) for head in heads
+        ]  # type, content, link
 
     def dynamic(self) -> dict[int, int]:
         """The tags of the dynamic section and their values."""
@@ -76,7 +79,9 @@ def test_flags_that_the_compiler_does_not_take_are_left_out_and_the_extension_is
     setup["customize_compiler"](build.compiler)
     known, unknown = ["-fstack-protector-strong"], ["-fno-such-protector"]
     assert build.accepted(((unknown, known), (unknown,)), is_linking=False) == known
-    assert build.accepted(((["-Wl,-z,relro,-z,now"],), (["-Wl,--no-such-option"],)), is_linking=True) == ["-Wl,-z,relro,-z,now"]
+    assert build.accepted(((["-Wl,-z,relro,-z,now"],), (["-Wl,--no-such-option"],)), is_linking=True) == [
+        "-Wl,-z,relro,-z,now"
+    ]
 
 
 def load_setup(text: str) -> dict[str, object]:
@@ -86,6 +91,10 @@ def load_setup(text: str) -> dict[str, object]:
 
     from setuptools import Distribution
 
-    defined: dict[str, object] = {"Distribution": Distribution, "new_compiler": new_compiler, "customize_compiler": customize_compiler}
+    defined: dict[str, object] = {
+        "Distribution": Distribution,
+        "new_compiler": new_compiler,
+        "customize_compiler": customize_compiler,
+    }
     exec(compile(text.partition("ParallelCompile(")[0], "setup.py", "exec"), defined)
     return defined

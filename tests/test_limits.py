@@ -1,4 +1,5 @@
-"""Sizes are checked before they are believed: settings, options and policies that ask for the impossible are refused in one line."""
+"""Sizes are checked before they are believed: settings, options and policies that ask for the
+impossible are refused in one line."""
 
 import math
 
@@ -6,8 +7,8 @@ import pytest
 from cli.commands import Outcome, anydepth
 from tiny import TARGET_VOCAB, tiny_model
 
-from anydepth.config import ConfigError, make_config
-from anydepth.errors import UsageError
+from anydepth.config.loading import make_config
+from anydepth.errors import ConfigError, UsageError
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.thresholds import ThresholdExit
 from anydepth.search.beam import SearchSettings
@@ -40,7 +41,11 @@ COUNTS = [
     "decoding.length_offset",
     "decoding.batch_tokens",
 ]
-NUMBERS_OF_THOUSANDS_OF_DIGITS = {"decimal": "9" * 5000, "hexadecimal": "0x" + "f" * 9000, "binary": "0b" + "1" * 20_000}
+NUMBERS_OF_THOUSANDS_OF_DIGITS = {
+    "decimal": "9" * 5000,
+    "hexadecimal": "0x" + "f" * 9000,
+    "binary": "0b" + "1" * 20_000,
+}
 OPTIONS = {
     "translate beam": ["translate", "run", "--beam", 1_500_000_000],
     "translate best": ["translate", "run", "--best", HUGE],
@@ -72,20 +77,26 @@ OPTIONS = {
 @pytest.mark.parametrize("setting", COUNTS)
 def test_a_setting_beyond_any_use_is_refused_by_name_and_value(setting: str) -> None:
     with pytest.raises(
-        ConfigError, match=rf"^--set {setting}={HUGE}: {setting} = {HUGE} cannot be used: input should be less than or equal to \d+$"
+        ConfigError,
+        match=rf"^--set {setting}={HUGE}: {setting} = {HUGE} cannot be used: input should be less than or equal to "
+        r"\d+$",
     ):
         make_config({}, [f"{setting}={HUGE}"])
 
 
 @pytest.mark.parametrize("form", NUMBERS_OF_THOUSANDS_OF_DIGITS)
 def test_a_number_of_thousands_of_digits_is_refused_and_not_repeated(form: str) -> None:
-    with pytest.raises(ConfigError, match=r"^--set model.blocks=.{1,150}: model.blocks = .{1,150} cannot be used") as caught:
+    with pytest.raises(
+        ConfigError, match=r"^--set model.blocks=.{1,150}: model.blocks = .{1,150} cannot be used"
+    ) as caught:
         make_config({}, [f"model.blocks={NUMBERS_OF_THOUSANDS_OF_DIGITS[form]}"])
     assert len(str(caught.value)) < 400
 
 
 @pytest.mark.parametrize(
-    "value", ["[" * 5000 + "]" * 5000, "{a = " * 5000 + "1" + "}" * 5000, "x" * 100_000], ids=["lists", "tables", "text"]
+    "value",
+    ["[" * 5000 + "]" * 5000, "{a = " * 5000 + "1" + "}" * 5000, "x" * 100_000],
+    ids=["lists", "tables", "text"],
 )
 def test_a_value_that_nests_or_goes_on_without_end_is_refused_in_one_line(value: str) -> None:
     with pytest.raises(ConfigError, match=r"^--set model.blocks=.{1,150}: model.blocks = .{1,150} cannot be used"):
@@ -118,7 +129,9 @@ def test_a_length_penalty_that_is_no_exponent_is_refused(penalty: float) -> None
 
 
 def test_a_beam_beyond_memory_is_refused() -> None:
-    with pytest.raises(UsageError, match="beam = 1500000000 holds more hypotheses than memory may; set it to 1,000 or less"):
+    with pytest.raises(
+        UsageError, match="beam = 1500000000 holds more hypotheses than memory may; set it to 1,000 or less"
+    ):
         SearchSettings(beam=1_500_000_000)
 
 
@@ -134,7 +147,16 @@ def test_a_beam_beyond_memory_is_refused() -> None:
         (f"confidence:{'9' * 5000}", "the threshold inf is not between 0"),
         (f"confidence:{'0.5,' * 50_000}0.5", "50001 thresholds for a model of 4 blocks"),
     ],
-    ids=["shortlist", "shortlist of digits", "fixed", "negative", "uniform", "seed of 64 bits", "threshold", "many thresholds"],
+    ids=[
+        "shortlist",
+        "shortlist of digits",
+        "fixed",
+        "negative",
+        "uniform",
+        "seed of 64 bits",
+        "threshold",
+        "many thresholds",
+    ],
 )
 def test_a_policy_with_an_endless_number_is_refused(policy: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -1,4 +1,5 @@
-"""PAPER_MAP.md: every row leads to a symbol that exists, and whose docstring names the place in the paper."""
+"""PAPER_MAP.md: every row leads to a symbol that exists, and whose docstring names the place in the
+paper."""
 
 import ast
 import re
@@ -13,7 +14,8 @@ HEADINGS = ("paper", "file", "symbol")
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the map: a place in the paper, such as "Eqs. 4 and 5", and the symbol that computes it."""
+    """One row of the map: a place in the paper, such as "Eqs. 4 and 5", and the symbol that
+    computes it."""
 
     place: str
     file: str
@@ -21,7 +23,8 @@ class Row:
 
 
 def map_rows(text: str) -> list[Row]:
-    """The rows of the first table; a row that is not `| place | file | symbol | note |` is an error, and so is a map without rows."""
+    """The rows of the first table; a row that is not `| place | file | symbol | note |` is an
+    error, and so is a map without rows."""
     table = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")] for line in table]
     if len(cells) < 3:
@@ -35,7 +38,8 @@ def map_rows(text: str) -> list[Row]:
 
 
 def places_in(text: str) -> set[str]:
-    """The equations, algorithms, sections, appendices, tables and figures that `text` names, as "eq 4", "section 2.1", "appendix A".
+    """The equations, algorithms, sections, appendices, tables and figures that `text` names, as "eq
+    4", "section 2.1", "appendix A".
 
     Lists and ranges are written out: "Eqs. (1)-(3)" names eq 1, eq 2 and eq 3.
     """
@@ -55,7 +59,8 @@ def places_in(text: str) -> set[str]:
 
 
 def docstring(file: Path, symbol: str) -> str:
-    """The docstring of a function, a class or a Class.method in `file`; LookupError if it is not there."""
+    """The docstring of a function, a class or a Class.method in `file`; LookupError if it is not
+    there."""
     body = ast.parse(file.read_text(encoding="utf-8")).body
     node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | None = None
     for name in symbol.split("."):
@@ -114,7 +119,10 @@ HEAD = "| paper | file | symbol | note |\n|---|---|---|---|\n"
         (HEAD + "| Eq. 4 | a.py | f |\n", "four cells"),
         (HEAD + "| Eq. 4 | a.py | | note |\n", "four cells"),
         ("| file | paper | symbol | note |\n|---|---|---|---|\n| a | b | c | d |\n", "columns must be"),
-        ("| paper | file | symbol | note |\n| Eq. 4 | a.py | f | note |\n| Eq. 5 | a.py | g | note |\n", "columns must be"),
+        (
+            "| paper | file | symbol | note |\n| Eq. 4 | a.py | f | note |\n| Eq. 5 | a.py | g | note |\n",
+            "columns must be",
+        ),
     ],
 )
 def test_a_malformed_map_is_refused(text: str, message: str) -> None:

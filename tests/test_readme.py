@@ -1,4 +1,5 @@
-"""README.md: its commands parse, its links lead somewhere, and its file tree is the tree."""
+"""README.md and docs/architecture.md: commands parse, links lead somewhere, and the file tree is the
+tree."""
 
 import re
 from itertools import pairwise
@@ -7,10 +8,11 @@ from pathlib import Path
 import pytest
 from cli.parsing import anydepth_commands, check_arguments
 
-from anydepth.shipped import find_settings
+from anydepth.config.shipped import find_settings
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 SHELLS = ("sh", "bash", "shell", "console")
 
 
@@ -20,7 +22,8 @@ def fences(text: str) -> list[tuple[str, str]]:
 
 
 def shell_text(kind: str, block: str) -> str:
-    """The commands of a shell block; in a console block they stand behind `$ `, and the rest is output."""
+    """The commands of a shell block; in a console block they stand behind `$ `, and the rest is
+    output."""
     if kind != "console":
         return block
     lines, goes_on = [], False
@@ -34,19 +37,24 @@ def shell_text(kind: str, block: str) -> str:
 def readme_commands() -> list[list[str]]:
     """The arguments of every `anydepth` command in the README."""
     blocks = [(kind.strip(), block) for kind, block in fences(README.read_text(encoding="utf-8"))]
-    return [command for kind, block in blocks if kind in SHELLS for command in anydepth_commands(shell_text(kind, block))]
+    return [
+        command for kind, block in blocks if kind in SHELLS for command in anydepth_commands(shell_text(kind, block))
+    ]
 
 
 def links(text: str) -> list[str]:
     """The targets of links and pictures, Markdown's and HTML's, that are paths."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    targets = re.findall(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)", prose) + re.findall(r"""(?:src|href|srcset)=["']([^"']+)["']""", prose)
+    targets = re.findall(r"\]\(\s*<?([^)\s>]+)>?[^)]*\)", prose) + re.findall(
+        r"""(?:src|href|srcset)=["']([^"']+)["']""", prose
+    )
     targets += re.findall(r"^\[[^\]]+\]:\s*(\S+)", prose, flags=re.MULTILINE)
     return [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:|#", target)]
 
 
 def tree_paths(block: str) -> list[str]:
-    """The paths in a file tree whose depth is told by indentation; {a,b}.py stands for a.py and b.py, text after the name is a note."""
+    """The paths in a file tree whose depth is told by indentation; {a,b}.py stands for a.py and
+    b.py, text after the name is a note."""
     paths: list[str] = []
     stack: list[tuple[int, str]] = []
     for line in block.splitlines():
@@ -70,10 +78,15 @@ def spelled_out(name: str) -> list[str]:
     return [name[: braces.start()] + choice + name[braces.end() :] for choice in braces[1].split(",")]
 
 
-def readme_tree() -> list[str]:
-    """The paths of the README's file tree: the code block that names anydepth/ as a folder on a line of its own."""
-    trees = [block for kind, block in fences(README.read_text(encoding="utf-8")) if re.search(r"^\W*anydepth/", block, flags=re.MULTILINE)]
-    assert len(trees) == 1, "the README has one file tree, with a line anydepth/"
+def package_tree() -> list[str]:
+    """The paths of the file tree of docs/architecture.md: the code block that names anydepth/ as a
+    folder on a line of its own."""
+    trees = [
+        block
+        for kind, block in fences(ARCHITECTURE.read_text(encoding="utf-8"))
+        if re.search(r"^\W*anydepth/", block, flags=re.MULTILINE)
+    ]
+    assert len(trees) == 1, "docs/architecture.md has one file tree, with a line anydepth/"
     return tree_paths(trees[0])
 
 
@@ -98,7 +111,7 @@ def test_every_path_that_the_readme_links_to_exists() -> None:
 
 
 def test_the_file_tree_names_what_exists_and_every_module() -> None:
-    named = readme_tree()
+    named = package_tree()
     assert [path for path in named if not (ROOT / path).exists()] == []
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "anydepth").rglob("*.py") if path.name != "__init__.py"}
     assert sorted(modules - set(named)) == []
@@ -112,5 +125,8 @@ def test_a_tree_is_read_with_and_without_lines() -> None:
 
 
 def test_links_of_every_form_are_found() -> None:
-    text = '[a](docs/a.md#part) ![b](<b.png> "B") [web](https://x.org) [here](#part)\n<img src="c.svg">\n[d]: d.md\n```\n[no](no.md)\n```\n'
+    text = (
+        '[a](docs/a.md#part) ![b](<b.png> "B") [web](https://x.org) [here](#part)\n<img src="c.svg">\n[d]: '
+        "d.md\n```\n[no](no.md)\n```\n"
+    )
     assert links(text) == ["docs/a.md", "b.png", "c.svg", "d.md"]

@@ -1,6 +1,8 @@
-"""README.md does what it says: its shell blocks run in order, line by line, with tiny budgets, and so does its Python block.
+"""README.md does what it says: its shell blocks run in order, line by line, with tiny budgets, and
+so does its Python block.
 
-Lines stay as they are. What shrinks is the built-in corpus, the shipped settings and the budgets that a line names.
+Lines stay as they are. What shrinks is the built-in corpus, the shipped settings and the budgets
+that a line names.
 """
 
 import os
@@ -19,7 +21,7 @@ from cli.commands import done
 from cli.parsing import arguments_of_anydepth
 from test_readme import README, ROOT, SHELLS, fences, shell_text
 
-from anydepth import shipped
+from anydepth.config import shipped
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 SIZES = {"train": 300, "valid": 8, "test": 12}
@@ -27,18 +29,33 @@ TINY_MODEL = {"heads": 2, "encoder": {"blocks": 1, "dim": 8, "ffn_dim": 8}, "dec
 TINY_TRAINING = {"updates": 3, "batch_tokens": 300, "warmup": 2, "save_every": 1, "average": 1, "precision": "float32"}
 TINY_DECODING = {"beam": 2, "length_ratio": 0.2, "length_offset": 2}
 QUICK = {"tune": ["--candidates", "20"], "bench": ["--rounds", "1", "--sentences", "4", "--batch", "2"]}
-SECONDS = {"corpus", "prepare", "train", "evaluate", "translate", "tune", "plot", "export"}  # the verbs that `make test` runs
+SECONDS = {
+    "corpus",
+    "prepare",
+    "train",
+    "evaluate",
+    "translate",
+    "tune",
+    "plot",
+    "export",
+}  # the verbs that `make test` runs
 
 
 def blocks() -> list[tuple[str, str]]:
-    """The README's blocks that can be run, "sh" or "python" and the text; those that set up with make are the Makefile's."""
+    """The README's blocks that can be run, "sh" or "python" and the text; those that set up with
+    make are the Makefile's."""
     found = [(kind.strip(), text) for kind, text in fences(README.read_text(encoding="utf-8"))]
-    runnable = [("python" if kind == "python" else "sh", shell_text(kind, text)) for kind, text in found if kind in (*SHELLS, "python")]
+    runnable = [
+        ("python" if kind == "python" else "sh", shell_text(kind, text))
+        for kind, text in found
+        if kind in (*SHELLS, "python")
+    ]
     return [(kind, text) for kind, text in runnable if not text.startswith("make ")]
 
 
 def parts() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The blocks about the built-in corpus, and those about Multi30k, which use the same names for other folders."""
+    """The blocks about the built-in corpus, and those about Multi30k, which use the same names for
+    other folders."""
     found = blocks()
     border = next((number for number, (_, text) in enumerate(found) if "multi30k/" in text), len(found))
     return found[:border], found[border:]
@@ -51,16 +68,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in shipped.shipped_names():
         shrunk = shrink(tomllib.loads(shipped.shipped_file(name).read_text(encoding="utf-8")))
         (tmp_path / "shipped" / f"{name}.toml").write_text(tomli_w.dumps(shrunk), encoding="utf-8")
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr(shipped, "FOLDERS", (tmp_path / "shipped",))
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "activate").touch()
-    monkeypatch.setattr("anydepth.text.demo.corpus.SPLIT_SIZES", SIZES)
+    monkeypatch.setattr("anydepth.demo.corpus.SPLIT_SIZES", SIZES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def shrink(settings: dict[str, Any]) -> dict[str, Any]:
-    """The same settings with small sizes and budgets; a second stage, which has no model of its own, gets none."""
+    """The same settings with small sizes and budgets; a second stage, which has no model of its
+    own, gets none."""
     shrunk = {name: dict(section) for name, section in settings.items()}
     shrunk["training"] = {**shrunk.get("training", {}), **TINY_TRAINING}
     shrunk["training"].pop("minutes", None)
@@ -74,7 +92,8 @@ def shrink(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_line(line: str, *, verbs: set[str] | None) -> list[str]:
-    """Does what a line says, and gives the verbs that it ran; `anydepth` runs in this process, everything else in a shell."""
+    """Does what a line says, and gives the verbs that it ran; `anydepth` runs in this process,
+    everything else in a shell."""
     arguments = arguments_of_anydepth(shlex.split(line, comments=True))
     if arguments is None:
         subprocess.run(["bash", "-ec", line], check=True)
@@ -108,7 +127,9 @@ def affordable(words: list[str]) -> list[str]:
             changed[changed.index(option) + 1] = value
     if changed[0] == "study" and "--dry-run" not in changed:
         first_option = next(place for place, word in enumerate(changed) if word.startswith("--"))
-        changed[1:first_option] = ["figures6-9"]  # two runs instead of up to 56; test_study.py and the plan's tests have the others
+        changed[1:first_option] = [
+            "figures6-9"
+        ]  # two runs instead of up to 56; test_study.py and the plan's tests have the others
     return [*changed, *QUICK.get(changed[0], [])]
 
 
@@ -124,7 +145,9 @@ def run_blocks(found: list[tuple[str, str]], *, verbs: set[str] | None = None) -
     for kind, text in found:
         if kind == "python":
             # As a user would: in this process annotations are enforced, and 2 is no float.
-            said = subprocess.run([sys.executable, "-W", "error", "-c", text], check=True, env=ENVIRONMENT, stdout=subprocess.PIPE).stdout
+            said = subprocess.run(
+                [sys.executable, "-W", "error", "-c", text], check=True, env=ENVIRONMENT, stdout=subprocess.PIPE
+            ).stdout
             assert len(said.splitlines()) == text.count("print("), said
             ran.append("python")
         else:
@@ -146,7 +169,15 @@ def test_every_command_runs_as_the_readme_says(place: Path, part: int) -> None:
     if part == 1:
         done("corpus", "--to", place / "multi30k")
         text = [f"--{split} multi30k/{split}" for split in SIZES]
-        done(*f"prepare --source-lang de --target-lang en {' '.join(text)} --vocab-size 400 --to runs/demo/data".split())
+        done(
+            *f"prepare --source-lang de --target-lang en {' '.join(text)} --vocab-size 400 --to runs/demo/data".split()
+        )
     ran = run_blocks(found)
-    written = [line for kind, text in found if kind == "sh" for line in lines_of(text) if re.match(r"(\w+=\S+ )*anydepth ", line)]
+    written = [
+        line
+        for kind, text in found
+        if kind == "sh"
+        for line in lines_of(text)
+        if re.match(r"(\w+=\S+ )*anydepth ", line)
+    ]
     assert len([verb for verb in ran if verb != "python"]) == len(written) > 0

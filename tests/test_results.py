@@ -1,5 +1,5 @@
-"""docs/results: its commands parse, its links lead somewhere, its verdicts are those of the records beside it, and the records make its
-pages and pictures again."""
+"""docs/results: its commands parse, its links lead somewhere, its verdicts are those of the records
+beside it, and the records make its pages and pictures again."""
 
 import json
 import shutil
@@ -11,11 +11,11 @@ import pytest
 from cli.parsing import anydepth_commands, check_arguments
 from test_readme import fences, links
 
-from anydepth.evaluation.report.markdown import markdown_text
-from anydepth.evaluation.report.reading import read_study
-from anydepth.evaluation.report.report import make_document, write_report
-from anydepth.evaluation.report.verdicts import verdict_of
-from anydepth.evaluation.study.trends import TRENDS
+from anydepth.experiments.trends import TRENDS
+from anydepth.experiments.verdicts import verdict_of
+from anydepth.report.markdown import markdown_text
+from anydepth.report.report import make_document, write_report
+from anydepth.report.study_records import read_study
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 TEXT = (RESULTS / "README.md").read_text(encoding="utf-8")
@@ -24,7 +24,10 @@ WORDS = {"agree": "agrees", "disagree": "disagrees"}  # the others stand as they
 README = Path(__file__).parents[1] / "README.md"
 # The rows of the shorter table in README.md, and the findings that each of them tells.
 SHORT_ROWS = {
-    "aligned beats mixed training, at fixed and at uniform exits": ("aligned-beats-mixed-fixed", "aligned-beats-mixed-uniform"),
+    "aligned beats mixed training, at fixed and at uniform exits": (
+        "aligned-beats-mixed-fixed",
+        "aligned-beats-mixed-uniform",
+    ),
     "aligned at half depth matches the deepest baseline": ("half-depth-matches-baseline",),
     "... matches the best baseline": ("half-depth-matches-best-baseline",),
     "geometric-like halting beats multinomial": ("geometric-beats-multinomial",),
@@ -52,7 +55,9 @@ def table(first: str, text: str = TEXT) -> list[list[str]]:
 
 def trends_of(study: str) -> list[dict[str, Any]]:
     """The verdicts of a study as they are recorded."""
-    found: list[dict[str, Any]] = json.loads((RESULTS / study / "records" / "trends.json").read_text(encoding="utf-8"))["trends"]
+    found: list[dict[str, Any]] = json.loads((RESULTS / study / "records" / "trends.json").read_text(encoding="utf-8"))[
+        "trends"
+    ]
     return found
 
 
@@ -96,7 +101,9 @@ def test_the_records_judge_each_finding_by_its_stored_interval(study: str) -> No
         if trend["verdict"] in ("missing", "not comparable"):
             assert trend["low"] is None and trend["high"] is None and trend["remark"]
         else:
-            assert trend["verdict"] == verdict_of(trend["low"], trend["high"], is_match=matches[trend["name"]]), trend["name"]
+            assert trend["verdict"] == verdict_of(trend["low"], trend["high"], is_match=matches[trend["name"]]), trend[
+                "name"
+            ]
             assert trend["low"] <= trend["difference"] <= trend["high"]
 
 
@@ -153,13 +160,17 @@ def add_to(record: Any, keys: tuple[str | int, ...], more: float) -> None:
         ("positions.json", ("models", 0, "average_exit"), 0.01),
     ],
 )
-def test_a_record_that_is_changed_makes_another_page(file: str, keys: tuple[str | int, ...], more: float, tmp_path: Path) -> None:
+def test_a_record_that_is_changed_makes_another_page(
+    file: str, keys: tuple[str | int, ...], more: float, tmp_path: Path
+) -> None:
     shutil.copytree(RESULTS / "demo", tmp_path / "demo", ignore=shutil.ignore_patterns("report.html", "pictures"))
     path = tmp_path / "demo" / "records" / file
     record = json.loads(path.read_text(encoding="utf-8"))
     add_to(record, keys, more)
     path.write_text(json.dumps(record), encoding="utf-8")
-    assert markdown_text(make_document(read_study(tmp_path / "demo"))) != (RESULTS / "demo" / "report.md").read_text(encoding="utf-8")
+    assert markdown_text(make_document(read_study(tmp_path / "demo"))) != (RESULTS / "demo" / "report.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_no_file_below_docs_is_ignored_by_git() -> None:
@@ -169,5 +180,7 @@ def test_no_file_below_docs_is_ignored_by_git() -> None:
         subprocess.run([*git, "rev-parse", "--is-inside-work-tree"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this is no checkout")
-    asked = subprocess.run([*git, "check-ignore", "--no-index", "--stdin"], input="\n".join(files), capture_output=True, text=True)
+    asked = subprocess.run(
+        [*git, "check-ignore", "--no-index", "--stdin"], input="\n".join(files), capture_output=True, text=True
+    )
     assert (asked.stdout, asked.returncode) == ("", 1), asked.stderr  # 1: none is ignored

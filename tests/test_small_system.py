@@ -1,4 +1,5 @@
-"""A real model of a made-up language in seconds: it learns to translate unseen sentences, and to stop early. test_system.py has more."""
+"""A real model of a made-up language in seconds: it learns to translate unseen sentences, and to
+stop early. test_system.py has more."""
 
 import json
 from pathlib import Path
@@ -41,7 +42,8 @@ sentences = 0
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Text, prepared data, and two runs: one that translates at every exit, one that learned from it where to stop."""
+    """Text, prepared data, and two runs: one that translates at every exit, one that learned from
+    it where to stop."""
     folder = tmp_path_factory.mktemp("small-system")
     for split, count in (("train", 400), ("valid", 20), ("test", 40)):
         write_text_pairs(folder, split, count, shortest=3)
@@ -51,13 +53,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done("train", folder / "small.toml", "--data", folder / "data", "--to", folder / "run")
     changes = ["exits.halting=geometric", "exits.oracle=likelihood", "exits.rate_factor=6", "training.updates=60"]
     changes += ["exits.exit_penalty=0", "training.learning_rate=3e-3"]
-    done("train", "--from", folder / "run", "--to", folder / "exits", *(word for change in changes for word in ("--set", change)))
+    done(
+        "train",
+        "--from",
+        folder / "run",
+        "--to",
+        folder / "exits",
+        *(word for change in changes for word in ("--set", change)),
+    )
     return folder
 
 
 def measured(run: Path, *options: object) -> dict[str, tuple[float, float]]:
     """BLEU and average exit on the test text, by policy."""
-    rows = json.loads(done("evaluate", run, "--test", run.parent / "test", "--beam", 1, "--json", *options).out)["results"]
+    rows = json.loads(done("evaluate", run, "--test", run.parent / "test", "--beam", 1, "--json", *options).out)[
+        "results"
+    ]
     return {row["policy"]: (row["scores"]["bleu"]["value"], row["average_exit"]) for row in rows}
 
 
@@ -73,7 +84,9 @@ def test_it_translates_unseen_sentences_at_every_exit(folder: Path) -> None:
 
 def test_it_learns_where_to_stop_and_thresholds_choose_the_depth_for_little_bleu(folder: Path) -> None:
     thresholds = (0, 0.2, 0.5, 0.8, 1)
-    figures = list(measured(folder / "exits", *(word for tau in thresholds for word in ("--policy", f"geometric:{tau}"))).values())
+    figures = list(
+        measured(folder / "exits", *(word for tau in thresholds for word in ("--policy", f"geometric:{tau}"))).values()
+    )
     exits = [average_exit for _, average_exit in figures]
     assert exits == sorted(exits) and exits[0] == 1 and exits[-1] == 3, "a higher threshold never stops earlier"
     assert 1 < exits[2] < 3

@@ -1,4 +1,5 @@
-"""Real models from the built-in corpus, by the same functions as the commands: exits, six trained combinations, and tuned thresholds."""
+"""Real models from the built-in corpus, by the same functions as the commands: exits, six trained
+combinations, and tuned thresholds."""
 
 import json
 from dataclasses import dataclass
@@ -8,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anydepth.config.shipped import shipped_file
+from anydepth.demo.corpus import write_corpus
 from anydepth.evaluation.evaluate import Evaluation, Options, evaluate_run
 from anydepth.evaluation.measure import Measurement, validation_scorer
-from anydepth.evaluation.tuning import TuneSettings, segment_numbers, tune_run
-from anydepth.inference.native.engine import has_native
-from anydepth.inference.onnx.export import export_folder, export_onnx
-from anydepth.inference.points import PointSet, Wish, choose_point
+from anydepth.inference.engines.native.native_engine import has_native
+from anydepth.inference.export.onnx_folder import export_folder, export_onnx
 from anydepth.inference.translator import Translator
-from anydepth.model.run import Run
-from anydepth.shipped import shipped_file
-from anydepth.text.demo.corpus import write_corpus
+from anydepth.runs.operating_points import PointSet, Wish, choose_point
+from anydepth.runs.run import Run
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import continued_run, new_run, train_run
+from anydepth.tuning.tune import TuneSettings, segment_numbers, tune_run
 
 SEGMENT = 0.5
 NOISE = 1.0  # BLEU on 500 sentences
@@ -44,7 +45,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def evaluation(trained: Path) -> Evaluation:
-    return evaluate_run(trained / "run", str(trained / "text" / "test"), POLICIES, options=Options(beam=1), say=lambda text: None)
+    return evaluate_run(
+        trained / "run", str(trained / "text" / "test"), POLICIES, options=Options(beam=1), say=lambda text: None
+    )
 
 
 def test_a_short_training_translates_and_depth_pays(evaluation: Evaluation) -> None:
@@ -78,15 +81,28 @@ class Workshop:
     def second_stage(self, halting: str, oracle: str, penalty: float, *more: str, updates: int = 20) -> Path:
         """A run that learned where to stop."""
         run = self.folder / f"{halting}-{oracle}-{penalty:g}-{updates}"
-        changes = [f"exits.halting={halting}", f"exits.oracle={oracle}", f"exits.exit_penalty={penalty}", f"training.updates={updates}"]
-        changes += ["training.learning_rate=2e-3", "training.warmup=10", "training.cooldown=0.8", "validation.sentences=0", *more]
+        changes = [
+            f"exits.halting={halting}",
+            f"exits.oracle={oracle}",
+            f"exits.exit_penalty={penalty}",
+            f"training.updates={updates}",
+        ]
+        changes += [
+            "training.learning_rate=2e-3",
+            "training.warmup=10",
+            "training.cooldown=0.8",
+            "validation.sentences=0",
+            *more,
+        ]
         if not run.exists():
             train_run(run, lambda: continued_run(run, self.aligned, None, changes, overwrite=False), validation_scorer)
         return run
 
     def measured(self, run: Path, *policies: str) -> dict[str, Measurement]:
         """Greedy figures of the policies on the test sentences, by the names that were given."""
-        evaluation = evaluate_run(run, str(self.text / "test"), policies, options=Options(beam=1), say=lambda text: None)
+        evaluation = evaluate_run(
+            run, str(self.text / "test"), policies, options=Options(beam=1), say=lambda text: None
+        )
         return dict(zip(policies, evaluation.results, strict=True))
 
 
@@ -97,7 +113,12 @@ def workshop(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Worksho
 
 @pytest.fixture(scope="module")
 def taught(workshop: Workshop) -> Path:
-    changes = ["exits.halting_units=128", "exits.stop_gradient=true", "exits.rate_factor=6.0", "training.batch_tokens=1200"]
+    changes = [
+        "exits.halting_units=128",
+        "exits.stop_gradient=true",
+        "exits.rate_factor=6.0",
+        "training.batch_tokens=1200",
+    ]
     return workshop.second_stage("geometric", "likelihood", 0.02, *changes, updates=400)
 
 
@@ -108,8 +129,11 @@ def points(workshop: Workshop, taught: Path) -> PointSet:
 
 
 @pytest.mark.parametrize(("halting", "oracle"), COMBINATIONS)
-def test_every_combination_trains_translates_and_stops_earlier_for_a_higher_penalty(workshop: Workshop, halting: str, oracle: str) -> None:
-    # A wide kernel, because so many words are right at exit 1 that the oracle of the single word would send all but a few there.
+def test_every_combination_trains_translates_and_stops_earlier_for_a_higher_penalty(
+    workshop: Workshop, halting: str, oracle: str
+) -> None:
+    # A wide kernel, because so many words are right at exit 1 that the oracle of the single word
+    # would send all but a few there.
     width = [] if halting == "sequence" else ["exits.kernel_width=20.0"]
     free, dear = (workshop.second_stage(halting, oracle, penalty, *width) for penalty in (0.0, 5.0))
     policy = HALTING[halting]
@@ -130,7 +154,9 @@ def test_lower_thresholds_stop_earlier_and_gain_no_bleu(workshop: Workshop, taug
         assert all(after < before + NOISE for before, after in pairwise(bleu)), bleu
 
 
-def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(workshop: Workshop, taught: Path, points: PointSet) -> None:
+def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(
+    workshop: Workshop, taught: Path, points: PointSet
+) -> None:
     policy = choose_point([points], Wish(average_exit=3.0)).policy
     figures = workshop.measured(taught, policy, "fixed:6")
     assert figures[policy].average_exit <= 3.05
@@ -138,7 +164,9 @@ def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(workshop:
     assert figures[policy].flops_share < 0.75
 
 
-def test_points_found_by_replay_are_level_with_those_of_decoding(workshop: Workshop, taught: Path, points: PointSet) -> None:
+def test_points_found_by_replay_are_level_with_those_of_decoding(
+    workshop: Workshop, taught: Path, points: PointSet
+) -> None:
     settings = TuneSettings(method="decode", candidates=20, segment=SEGMENT, beam=1)
     decoded = tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
     best = dict(zip(segments(points), (point.bleu for point in points.points), strict=True))
@@ -152,9 +180,12 @@ def segments(found: PointSet) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "policy", ["fixed:6", "uniform", "geometric:0.9", "confidence:0.8", "margin:0.7", "similarity:0.9", "shortlist:16:0.8"]
+    "policy",
+    ["fixed:6", "uniform", "geometric:0.9", "confidence:0.8", "margin:0.7", "similarity:0.9", "shortlist:16:0.8"],
 )
-def test_every_engine_translates_as_the_plain_step_does_with_trained_weights(workshop: Workshop, taught: Path, policy: str) -> None:
+def test_every_engine_translates_as_the_plain_step_does_with_trained_weights(
+    workshop: Workshop, taught: Path, policy: str
+) -> None:
     lines = (workshop.text / "test.de").read_text(encoding="utf-8").split("\n")[:64]
     run = Run(taught)
     if not export_folder(run, int8=False).exists():
@@ -162,7 +193,10 @@ def test_every_engine_translates_as_the_plain_step_does_with_trained_weights(wor
     engines = ["torch", "onnx", *(["native"] if has_native() else [])]
     for beam in (1, 5):
         plain, *others = (
-            [(each.text, each.exits) for each in Translator.load(taught, engine=engine).translate(lines, policy=policy, beam=beam)]
+            [
+                (each.text, each.exits)
+                for each in Translator.load(taught, engine=engine).translate(lines, policy=policy, beam=beam)
+            ]
             for engine in engines
         )
         assert all(other == plain for other in others)
@@ -172,7 +206,12 @@ def test_every_engine_translates_as_the_plain_step_does_with_trained_weights(wor
 def test_8_bit_products_cost_little(workshop: Workshop, taught: Path) -> None:
     exact, rough = (
         evaluate_run(
-            taught, str(workshop.text / "test"), ["fixed:6", "geometric:0.9"], options=Options(beam=1), int8=int8, say=lambda text: None
+            taught,
+            str(workshop.text / "test"),
+            ["fixed:6", "geometric:0.9"],
+            options=Options(beam=1),
+            int8=int8,
+            say=lambda text: None,
         )
         for int8 in (False, True)
     )

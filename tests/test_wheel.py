@@ -1,4 +1,5 @@
-"""The wheel alone, without a clone and in an empty folder: the demo and every example of --help, with and without a compiler."""
+"""The wheel alone, without a clone and in an empty folder: the demo and every example of --help,
+with and without a compiler."""
 
 import os
 import shutil
@@ -13,12 +14,13 @@ from cli.commands import done
 from cli.parsing import VERBS
 from text.recipes.packing import iwslt_files, pack, text, wmt_archives
 
-from anydepth.shipped import shipped_names
+from anydepth.config.shipped import shipped_files
 
 ROOT = Path(__file__).parents[1]
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
-# The shipped settings of the installed copy are made this small, so that the commands as printed end soon.
+# The shipped settings of the installed copy are made this small, so that the commands as printed
+# end soon.
 SMALL = """
 [model]
 blocks = 6
@@ -72,13 +74,18 @@ def build(folder: Path, environment: dict[str, str]) -> Path:
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources / name)
     shutil.copytree(ROOT / "tests" / "cli", sources / "tests" / "cli")  # which must not come into the wheel
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, sources], check=True, env=environment)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, sources],
+        check=True,
+        env=environment,
+    )
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 def install(wheel: Path, folder: Path) -> dict[str, str]:
-    """The environment in which the command is the wheel's, and everything that it imports the present one's; no clone is in reach."""
+    """The environment in which the command is the wheel's, and everything that it imports the
+    present one's; no clone is in reach."""
     options = ["--quiet", "--no-deps", "--no-index", "--target", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True)
     path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -87,7 +94,9 @@ def install(wheel: Path, folder: Path) -> dict[str, str]:
 
 def shell(command: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """What a command as printed does in `folder`."""
-    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +119,14 @@ def shrink(site: Path) -> None:
 
 def test_the_wheel_has_the_package_and_its_settings_and_no_tests(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {f"anydepth/configs/{name}.toml" for name in shipped_names()} <= set(names)
+    assert {str(file.relative_to(ROOT)) for file in shipped_files().values()} <= set(names)
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"anydepth"}
     assert any("/_native." in name and not name.endswith(".pyi") for name in names)
 
 
-def test_the_demo_and_every_example_of_every_help_run_as_printed_in_an_empty_folder(installed: tuple[Path, dict[str, str]]) -> None:
+def test_the_demo_and_every_example_of_every_help_run_as_printed_in_an_empty_folder(
+    installed: tuple[Path, dict[str, str]],
+) -> None:
     folder, environment = installed
     where = shell("python -c 'import anydepth; print(anydepth.__file__)'", folder, environment).stdout
     assert where.startswith(environment["PYTHONPATH"]), "the wheel's package, not the clone's"
@@ -143,13 +154,17 @@ def make_archives(folder: Path) -> None:
     raw.mkdir(parents=True)
     archives = {"train": "training", "val": "validation", "test2016": "mmt16_task1_test"}
     for stem, archive in archives.items():
-        files = {f"{stem}.{language}": text([pair[side] for pair in pairs]) for side, language in enumerate(("de", "en"))}
+        files = {
+            f"{stem}.{language}": text([pair[side] for pair in pairs]) for side, language in enumerate(("de", "en"))
+        }
         pack(folder / f"{archive}.tar.gz", files)
         for name, contents in files.items():
             (raw / name.replace("test2016", "test_2016_flickr")).write_bytes(contents)
 
 
-def test_without_a_compiler_the_wheel_is_built_all_the_same_and_runs_the_demo_on_the_torch_engine(tmp_path: Path) -> None:
+def test_without_a_compiler_the_wheel_is_built_all_the_same_and_runs_the_demo_on_the_torch_engine(
+    tmp_path: Path,
+) -> None:
     nothing = str(tmp_path / "no-such-compiler")
     (tmp_path / "wheel").mkdir()
     wheel = build(tmp_path / "wheel", os.environ | {"CC": nothing, "CXX": nothing})
@@ -160,5 +175,7 @@ def test_without_a_compiler_the_wheel_is_built_all_the_same_and_runs_the_demo_on
     outcome = shell("anydepth demo --to runs/demo", tmp_path / "empty", environment)
     assert outcome.returncode == 0, outcome.stderr[-2000:]
     assert "torch tokens/s" in outcome.stdout and "native" not in outcome.stdout
-    translated = shell("echo 'Anna kommt an.' | anydepth translate runs/demo/exits --average-exit 2", tmp_path / "empty", environment)
+    translated = shell(
+        "echo 'Anna kommt an.' | anydepth translate runs/demo/exits --average-exit 2", tmp_path / "empty", environment
+    )
     assert translated.returncode == 0 and len(translated.stdout.splitlines()) == 1

@@ -1,4 +1,5 @@
-"""Tiny configurations, batches, models and prepared data; all sizes differ, so that a swapped axis cannot pass."""
+"""Tiny configurations, batches, models and prepared data; all sizes differ, so that a swapped axis
+cannot pass."""
 
 import os
 import random
@@ -14,12 +15,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from anydepth.config import Config, make_config
+from anydepth.config.loading import make_config
+from anydepth.config.schema import Config
 from anydepth.errors import AnydepthError
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.model.run import Run, create_run
+from anydepth.runs.run import Run, create_run
 from anydepth.text.batches import Batch, BatchStream, Position, make_batch, training_batches
-from anydepth.text.prepare import PreparedData, PrepareSettings, prepare
+from anydepth.text.prepare import PrepareSettings, prepare
+from anydepth.text.prepared import PreparedData
 from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.training.distributed import Workers, workers
 from anydepth.training.loop import ScoreExits, Training
@@ -37,7 +40,8 @@ ALONE = Workers(0, 1, torch.device("cpu"))
 
 
 def tiny_config(*changes: str) -> Config:
-    """A model of the sizes above without dropout, and `changes` such as "model.classifiers=tied"."""
+    """A model of the sizes above without dropout, and `changes` such as
+    "model.classifiers=tied"."""
     values = {
         "model": {
             "blocks": BLOCKS,
@@ -54,7 +58,9 @@ def tiny_model(*changes: str, seed: int = 1, is_joint: bool = False) -> Adaptive
     """A model in evaluation mode whose every parameter is random, biases and norms too."""
     torch.manual_seed(seed)
     source_vocab = TARGET_VOCAB if is_joint else SOURCE_VOCAB
-    model = AdaptiveTransformer(tiny_config(*changes), source_vocab=source_vocab, target_vocab=TARGET_VOCAB, is_joint=is_joint)
+    model = AdaptiveTransformer(
+        tiny_config(*changes), source_vocab=source_vocab, target_vocab=TARGET_VOCAB, is_joint=is_joint
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 1:
@@ -63,9 +69,13 @@ def tiny_model(*changes: str, seed: int = 1, is_joint: bool = False) -> Adaptive
 
 
 def tiny_pairs(count: int = BATCH, *, seed: int = 1) -> TokenPairs:
-    """Random pairs; the first is the longest and fills a batch of TIME targets and SOURCE source tokens with their ends."""
+    """Random pairs; the first is the longest and fills a batch of TIME targets and SOURCE source
+    tokens with their ends."""
     randomness = random.Random(seed)
-    sizes = [(SOURCE - 1, TIME - 1), *((randomness.randint(1, SOURCE - 2), randomness.randint(0, TIME - 2)) for _ in range(count - 1))]
+    sizes = [
+        (SOURCE - 1, TIME - 1),
+        *((randomness.randint(1, SOURCE - 2), randomness.randint(0, TIME - 2)) for _ in range(count - 1)),
+    ]
     sources = [randomness.choices(range(FIRST_WORD, SOURCE_VOCAB), k=size) for size, _ in sizes]
     targets = [randomness.choices(range(FIRST_WORD, TARGET_VOCAB), k=size) for _, size in sizes]
     return TokenPairs(TokenSide.from_sentences(sources), TokenSide.from_sentences(targets))
@@ -98,7 +108,8 @@ def prepare_tiny(folder: Path, *, joint: bool = False) -> PreparedData:
 
 
 def short_training(*changes: str) -> Config:
-    """Settings of a training of 12 updates that logs, validates and saves often, dropout included."""
+    """Settings of a training of 12 updates that logs, validates and saves often, dropout
+    included."""
     return tiny_config(
         "model.dropout=0.1",
         "training.updates=12",
@@ -129,7 +140,8 @@ def train(run: Run, data: PreparedData, *, resume: bool = False, score_exits: Sc
 
 
 def in_own_process(body: Callable[..., None], *arguments: Any) -> ForkServerProcess:
-    """A process that runs `body`, already started. It is forked from a server that has torch loaded, so it starts at once."""
+    """A process that runs `body`, already started. It is forked from a server that has torch
+    loaded, so it starts at once."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["torch._dynamo", "safetensors.torch", "sentencepiece", "pydantic", "rich.progress"])
     process = context.Process(target=body, args=arguments)
@@ -138,22 +150,29 @@ def in_own_process(body: Callable[..., None], *arguments: Any) -> ForkServerProc
 
 
 def exit_code_of(process: ForkServerProcess, *, seconds: float = 240.0) -> int:
-    """The exit code of a process that must end by itself; minus the signal's number if a signal ended it."""
+    """The exit code of a process that must end by itself; minus the signal's number if a signal
+    ended it."""
     process.join(seconds)
     assert process.exitcode is not None, "the process has not ended"
     return process.exitcode
 
 
-def train_in_own_process(folder: Path, data_folder: Path, config: Config, disturb: Callable[[], None] | None = None) -> None:
+def train_in_own_process(
+    folder: Path, data_folder: Path, config: Config, disturb: Callable[[], None] | None = None
+) -> None:
     """The body of a process that trains the run in `folder`, or goes on with it where it exists.
 
-    It ends as the command does: the sentence of an error goes to a file beside the run, each worker's to its own, and its exit code to
-    the parent.
+    It ends as the command does: the sentence of an error goes to a file beside the run, each
+    worker's to its own, and its exit code to the parent.
     """
     torch.set_num_threads(1)
 
     def make_run() -> Run:
-        run = Run(folder) if (folder / "config.toml").exists() else create_run(folder, config, PreparedData.open(data_folder))
+        run = (
+            Run(folder)
+            if (folder / "config.toml").exists()
+            else create_run(folder, config, PreparedData.open(data_folder))
+        )
         if disturb is not None:
             disturb()
         return run
@@ -166,7 +185,8 @@ def train_in_own_process(folder: Path, data_folder: Path, config: Config, distur
 
 
 def signal_at_write(number: int, write: int) -> None:
-    """Sends this process the signal `number` just before the given (1, 2, ...) flush, rename or removal of a file from now on."""
+    """Sends this process the signal `number` just before the given (1, 2, ...) flush, rename or
+    removal of a file from now on."""
     writes = count(1)
 
     def disturbed(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,7 +201,8 @@ def signal_at_write(number: int, write: int) -> None:
 
 
 def gradients_in_own_process(rank: int, world: int, port: int, accumulation: int, config: Config, file: Path) -> None:
-    """The body of a process that is worker `rank` and writes the gradients of update 7 to `file`."""
+    """The body of a process that is worker `rank` and writes the gradients of update 7 to
+    `file`."""
     torch.set_num_threads(1)
     be_worker(rank, world, port)
     with workers() as group:
@@ -190,7 +211,8 @@ def gradients_in_own_process(rank: int, world: int, port: int, accumulation: int
 
 
 def gradients_of_update_7(config: Config, group: Workers, accumulation: int) -> TrainingObjective:
-    """An objective whose gradients are those of one global batch of world * accumulation batches."""
+    """An objective whose gradients are those of one global batch of world * accumulation
+    batches."""
     torch.manual_seed(config.training.seed)
     model = AdaptiveTransformer(config, source_vocab=SOURCE_VOCAB, target_vocab=TARGET_VOCAB, is_joint=False).train()
     objective = TrainingObjective(model, config)

@@ -1,4 +1,5 @@
-"""Models of every policy, walked along given targets position by position; and the states that each position had to choose from."""
+"""Models of every policy, walked along given targets position by position; and the states that each
+position had to choose from."""
 
 from itertools import product
 
@@ -14,7 +15,8 @@ from anydepth.model.cache import DecoderCache
 from anydepth.text.batches import Batch
 
 TRAINED = ("sequence", "multinomial", "geometric")
-# policies that stop at the first block whose signal exceeds its threshold; for the models of `model_for` all exits occur
+# policies that stop at the first block whose signal exceeds its threshold; for the models of
+# `model_for` all exits occur
 THRESHOLD_POLICIES: dict[str, reference.Signal] = {
     "geometric:0.6,0.4,0.5": reference.halt_probability,
     "confidence:0.7,0.5,0.6": reference.confidence,
@@ -29,7 +31,8 @@ POLICIES = ["fixed:3", "uniform:7", "sequence", "multinomial", *THRESHOLD_POLICI
 
 
 def model_for(policy: str, *changes: str, seed: int = 1) -> AdaptiveTransformer:
-    """A model that has what the policy of that text needs, sure of its words and of its exits often enough."""
+    """A model that has what the policy of that text needs, sure of its words and of its exits often
+    enough."""
     name = policy.partition(":")[0]
     halting = [f"exits.halting={name}"] if name in TRAINED else []
     model = tiny_model(*halting, *changes, seed=seed)
@@ -42,7 +45,8 @@ def model_for(policy: str, *changes: str, seed: int = 1) -> AdaptiveTransformer:
 
 
 def with_ends(policy: str, pattern: str) -> str:
-    """The threshold policy `policy` with 0 and 1 in the places where `pattern` has them, as "confidence:0.7,1,0.6" for "t1t"."""
+    """The threshold policy `policy` with 0 and 1 in the places where `pattern` has them, as
+    "confidence:0.7,1,0.6" for "t1t"."""
     family, _, values = policy.rpartition(":")
     own = zip(pattern, values.split(","), strict=True)
     return f"{family}:{','.join(value if letter == 't' else letter for letter, value in own)}"
@@ -68,7 +72,8 @@ def spread_exits(model: AdaptiveTransformer) -> None:
 
 @torch.no_grad()
 def walk(model: AdaptiveTransformer, batch: Batch, policy: Policy) -> tuple[Tensor, Tensor]:
-    """The exits (batch, time) that `policy` takes along the targets, and the scores of all words (batch, time, vocab) there."""
+    """The exits (batch, time) that `policy` takes along the targets, and the scores of all words
+    (batch, time, vocab) there."""
     memory = model.encode(batch.source, batch.source_mask)
     cache, length = DecoderCache.start(memory, batch.source_mask), batch.target_inputs.shape[1]
     planned = policy.plan(batch.source, batch.source_mask, memory, limit=length)
@@ -83,12 +88,15 @@ def walk(model: AdaptiveTransformer, batch: Batch, policy: Policy) -> tuple[Tens
 
 @torch.no_grad()
 def choices(model: AdaptiveTransformer, source: list[int], inputs: list[int], exits: list[int]) -> list[list[Tensor]]:
-    """The states h_t^0..h_t^N of every position t of a sentence, by teacher forcing, had only t itself gone through all blocks."""
+    """The states h_t^0..h_t^N of every position t of a sentence, by teacher forcing, had only t
+    itself gone through all blocks."""
     memory = model.encode(torch.tensor([source]), torch.ones(1, len(source), dtype=torch.bool))
     mask = torch.ones(1, len(source), dtype=torch.bool)
     embedded = reference.embed(model.target_embedding, inputs)
     every = []
     for t in range(len(inputs)):
-        states = model.decode(torch.tensor([inputs[: t + 1]]), memory, mask, exits=torch.tensor([[*exits[:t], model.blocks]]))
+        states = model.decode(
+            torch.tensor([inputs[: t + 1]]), memory, mask, exits=torch.tensor([[*exits[:t], model.blocks]])
+        )
         every.append([embedded[t], *states[:, 0, t]])
     return every

@@ -1,4 +1,5 @@
-"""Scores of translations against references; a score never travels without the signature of its settings."""
+"""Scores of translations against references; a score never travels without the signature of its
+settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,22 +17,23 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """BLEU on detokenized text, BLEU on the tokens as they stand (the paper's measure on tokenized text), and chrF."""
+class QualityScores:
+    """BLEU on detokenized text, BLEU on the tokens as they stand (the paper's measure on tokenized
+    text), and chrF."""
 
     bleu: Score
     tokenized_bleu: Score
     chrf: Score
 
 
-def score_texts(translations: Sequence[str], references: Sequence[str]) -> Scores:
+def score_texts(translations: Sequence[str], references: Sequence[str]) -> QualityScores:
     """The scores of `translations`, one for each reference.
 
-    Tokenized BLEU splits at spaces alone: on Moses tokens, as IWSLT'14 has them, it is the tokenized BLEU of the paper; on raw
-    text a punctuation mark belongs to its word.
+    Tokenized BLEU splits at spaces alone: on Moses tokens, as IWSLT'14 has them, it is the
+    tokenized BLEU of the paper; on raw text a punctuation mark belongs to its word.
     """
     assert len(translations) == len(references)
-    return Scores(
+    return QualityScores(
         bleu=_score(BLEU(tokenize="13a", force=True), translations, references),
         tokenized_bleu=_score(BLEU(tokenize="none", force=True), translations, references),
         chrf=_score(CHRF(), translations, references),

@@ -8,17 +8,17 @@ from typing import Any
 import torch
 
 from anydepth import __version__
-from anydepth.atomic import write_text
-from anydepth.checksums import known_hash
 from anydepth.errors import CorpusError, UsageError
 from anydepth.evaluation.measure import Measurement, executed_mflops_per_token, measure
 from anydepth.evaluation.significance import paired_bootstrap
 from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.exits.parsing import threshold_family
-from anydepth.inference.engines import AUTOMATIC
-from anydepth.inference.points import PointSet, Wish, text_fingerprint
+from anydepth.files.atomic import write_text
+from anydepth.files.checksums import known_hash
+from anydepth.inference.engines.choice import AUTOMATIC
 from anydepth.inference.translator import Translator
-from anydepth.model.run import Run
+from anydepth.runs.operating_points import PointSet, Wish, text_fingerprint
+from anydepth.runs.run import Run
 from anydepth.text.corpus import open_lines, read_pairs, side_path
 from anydepth.text.overlap import MOST_OVERLAP, pairs_in
 
@@ -26,7 +26,7 @@ EACH_EXIT = "each"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class EvaluationRecipe:
     """What the figures of an evaluation were made from."""
 
     run: str
@@ -45,7 +45,7 @@ class Recipe:
 class Evaluation:
     """The figures of every policy, with their recipe."""
 
-    recipe: Recipe
+    recipe: EvaluationRecipe
     results: list[Measurement]
 
 
@@ -72,17 +72,24 @@ def evaluate_run(
     int8: bool = False,
     say: Callable[[str], None],
 ) -> Evaluation:
-    """The figures of the run at `folder` on PREFIX `test` for each policy; "each" stands for all fixed exits and uniform.
+    """The figures of the run at `folder` on PREFIX `test` for each policy; "each" stands for all
+    fixed exits and uniform.
 
-    With a `wish`, a policy that is a mere family stands for its operating point that meets the wish best; where there is none, the best
-    operating point is measured, too. `output`, where given, gets the translations of the last policy. `against` is a policy, or a file of
-    translations, that all others are compared with by paired bootstrap. `is_counted` asks for the FLOPs that were really executed.
+    With a `wish`, a policy that is a mere family stands for its operating point that meets the wish
+    best; where there is none, the best operating point is measured, too. `output`, where given,
+    gets the translations of the last policy. `against` is a policy, or a file of translations, that
+    all others are compared with by paired bootstrap. `is_counted` asks for the FLOPs that were
+    really executed.
     """
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise UsageError(f"--output {output} must be a file in a folder that exists")
     if output is not None:
         check_output(output, Run(folder), test, against)
-    translator, run, given = Translator.load(folder, engine=engine, int8=int8), Run(folder), asdict(options or Options())
+    translator, run, given = (
+        Translator.load(folder, engine=engine, int8=int8),
+        Run(folder),
+        asdict(options or Options()),
+    )
     note = run.data_note()
     wanted = wished_policies(policies, translator, wish)
     chosen = [translator.policy(name) for name, _ in wanted]
@@ -98,19 +105,24 @@ def evaluate_run(
         result, translations = measure(translator, sources, references, policy, **given)
         lines = [translation.text for translation in translations]
         if is_counted:
-            result = replace(result, executed_mflops_per_token=executed_mflops_per_token(translator, sources, policy, **given))
+            result = replace(
+                result, executed_mflops_per_token=executed_mflops_per_token(translator, sources, policy, **given)
+            )
         if rival is not None:
             result = replace(result, comparison=paired_bootstrap(lines, rival, references))
         results.append(result)
     if output is not None:
         write_text(output, "".join(translation.line + "\n" for translation in translations))
     wished = wish.describe() if wish is not None and wish.is_made else None
-    recipe = make_recipe(run, test, f"{note['source_lang']}-{note['target_lang']}", translator.engine.name, against, wished)
+    recipe = make_recipe(
+        run, test, f"{note['source_lang']}-{note['target_lang']}", translator.engine.name, against, wished
+    )
     return Evaluation(recipe, results)
 
 
 def check_output(output: Path, run: Run, test: str, against: str | None = None, *, option: str = "--output") -> None:
-    """Refuses to write over what is measured: the test set, the lines to compare with, a file of the run."""
+    """Refuses to write over what is measured: the test set, the lines to compare with, a file of
+    the run."""
     note = run.data_note()
     sides = [side_path(test, note[f"{side}_lang"]) for side in ("source", "target")]
     inputs = [*sides, *([Path(against)] if against is not None else [])]
@@ -121,14 +133,19 @@ def check_output(output: Path, run: Run, test: str, against: str | None = None, 
 
 
 def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[str | None]:
-    """The names of the policies to measure, families replaced by the operating point that meets the wish best."""
+    """The names of the policies to measure, families replaced by the operating point that meets the
+    wish best."""
     return [name for name, _ in wished_policies(policies, translator, wish)]
 
 
-def wished_policies(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[tuple[str | None, PointSet | None]]:
-    """The names of the policies to measure; those that a wish chose come with the tuning that found them.
+def wished_policies(
+    policies: Sequence[str], translator: Translator, wish: Wish | None
+) -> list[tuple[str | None, PointSet | None]]:
+    """The names of the policies to measure; those that a wish chose come with the tuning that found
+    them.
 
-    A wish is never passed over: where no family is named, the best operating point of all comes last.
+    A wish is never passed over: where no family is named, the best operating point of all comes
+    last.
     """
     if wish is None or not wish.is_made:
         return [(name, None) for name in policy_names(policies, translator)]
@@ -144,19 +161,25 @@ def wished_point(translator: Translator, wish: Wish, family: str | None) -> tupl
     return point.policy, found
 
 
-def tuning_doubts(found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Options) -> str:
-    """Why figures of a point say less than they seem to: it was tuned on this text, or with another search; empty where it was not."""
+def tuning_doubts(
+    found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Options
+) -> str:
+    """Why figures of a point say less than they seem to: it was tuned on this text, or with another
+    search; empty where it was not."""
     search = translator.search_settings(beam=options.beam, length_penalty=options.length_penalty)
     otherwise = found.otherwise(beam=search.beam, length_penalty=search.length_penalty, engine=translator.engine.name)
     parts = [
         tuned_on(found, translator, test, pairs),
-        f"was tuned with beam {found.beam}, length penalty {found.length_penalty:g}, and is measured with {otherwise}" if otherwise else "",
+        f"was tuned with beam {found.beam}, length penalty {found.length_penalty:g}, and is measured with {otherwise}"
+        if otherwise
+        else "",
     ]
     return "; it ".join(part for part in parts if part)
 
 
 def tuned_on(found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """How much of the test text a point was tuned on, in words; empty where none of it is known to be."""
+    """How much of the test text a point was tuned on, in words; empty where none of it is known to
+    be."""
     assert translator.run is not None
     note = translator.run.data_note()
     languages = note["source_lang"], note["target_lang"]
@@ -168,11 +191,15 @@ def tuned_on(found: PointSet, translator: Translator, test: str, pairs: Sequence
         return ""  # the text is no longer where it was, and its fingerprint is another
     if len(seen) <= MOST_OVERLAP * len(pairs):
         return ""
-    return f"was tuned on {found.valid}, which has {len(seen):,} of these {len(pairs):,} pairs (the first is line {seen[0] + 1:,})"
+    return (
+        f"was tuned on {found.valid}, which has {len(seen):,} of these {len(pairs):,} pairs (the first is "
+        f"line {seen[0] + 1:,})"
+    )
 
 
 def is_family(policy: str | None) -> bool:
-    """Whether `policy` has thresholds but does not name them, as in "geometric" or "shortlist:64"."""
+    """Whether `policy` has thresholds but does not name them, as in "geometric" or
+    "shortlist:64"."""
     name, _, argument = (policy or "").partition(":")
     return name in THRESHOLD_FAMILIES and not threshold_family(name, argument)[1]
 
@@ -180,12 +207,15 @@ def is_family(policy: str | None) -> bool:
 def rival_lines(
     against: str, translator: Translator, sources: Sequence[str], given: Mapping[str, Any], say: Callable[[str], None]
 ) -> list[str]:
-    """The translations to compare with: the lines of a file of that name, or else those of the policy of that name."""
+    """The translations to compare with: the lines of a file of that name, or else those of the
+    policy of that name."""
     path = Path(against)
     if path.is_file():
         lines = list(open_lines(path))
         if len(lines) != len(sources):
-            raise UsageError(f"--against {against} has {len(lines):,} lines, but the test set has {len(sources):,} sentences")
+            raise UsageError(
+                f"--against {against} has {len(lines):,} lines, but the test set has {len(sources):,} sentences"
+            )
         return lines
     try:
         policy = translator.policy(against)
@@ -203,8 +233,10 @@ def policy_names(policies: Sequence[str], translator: Translator) -> list[str | 
     return list(names) or [None]
 
 
-def make_recipe(run: Run, test: str, languages: str, engine: str, against: str | None = None, wish: str | None = None) -> Recipe:
+def make_recipe(
+    run: Run, test: str, languages: str, engine: str, against: str | None = None, wish: str | None = None
+) -> EvaluationRecipe:
     """The recipe for figures that are measured now, in this process."""
     weights = known_hash(run.weights_file)[:12]
     versions = (__version__, torch.__version__, torch.get_num_threads())
-    return Recipe(str(run.folder), weights, test, languages, *versions, engine, against, wish)
+    return EvaluationRecipe(str(run.folder), weights, test, languages, *versions, engine, against, wish)

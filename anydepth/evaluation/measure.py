@@ -1,19 +1,20 @@
-"""What a policy is worth on a test set: quality, depth and speed, computed from what search recorded."""
+"""What a policy is worth on a test set: quality, depth and speed, computed from what search
+recorded."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from anydepth.config import Config
-from anydepth.evaluation.bleu import Scores, score_texts
+from anydepth.config.schema import Config
+from anydepth.evaluation.bleu import QualityScores, score_texts
 from anydepth.evaluation.executed import executed_decoder_flops
-from anydepth.evaluation.significance import Comparison
+from anydepth.evaluation.significance import PairedComparison
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision, sentence_flops
 from anydepth.exits.policies import FixedExit, Policy
-from anydepth.inference.engine import TorchEngine
+from anydepth.inference.engines.engine import TorchEngine
 from anydepth.inference.translator import Translation, Translator
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,14 @@ class Measurement:
     """Figures of one policy on one test set, with the recipe that made them."""
 
     policy: str
-    scores: Scores
+    scores: QualityScores
     average_exit: float
     exit_counts: list[int]
     mflops_per_token: float
     flops_share: float
     tokens_per_second: float
     executed_mflops_per_token: float | None
-    comparison: Comparison | None
+    comparison: PairedComparison | None
     sentences: int
     tokens: int
     beam: int
@@ -47,7 +48,9 @@ def measure(
 ) -> tuple[Measurement, list[Translation]]:
     """The figures of `policy`, and the translations that they were computed from."""
     started = time.perf_counter()
-    translations = translator.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
+    translations = translator.translate(
+        sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens
+    )
     seconds = time.perf_counter() - started
     tokens = sum(len(translation.exits) for translation in translations)
     blocks, search = translator.model.blocks, translator.search_settings(beam=beam, length_penalty=length_penalty)
@@ -85,30 +88,40 @@ def executed_mflops_per_token(
     length_penalty: float | None = None,
     batch_tokens: int | None = None,
 ) -> float:
-    """What the decoder really executes for an output token, counted by torch while the plain step translates `sources` once more.
+    """What the decoder really executes for an output token, counted by torch while the plain step
+    translates `sources` once more.
 
     All hypotheses of the beam and the padding of batches are in it, and the encoder is not.
     """
     plain = translator.with_engine(TorchEngine(translator.model))
     with executed_decoder_flops() as executed:
-        translations = plain.translate(sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens)
+        translations = plain.translate(
+            sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens
+        )
     return executed.decoder / max(sum(len(translation.exits) for translation in translations), 1) / 1e6
 
 
 def decoder_flops(translator: Translator, translations: Sequence[Translation], cost: DecisionCost) -> int:
-    """What the decoder's output tokens cost by their recorded exits (appendix B), decisions included."""
+    """What the decoder's output tokens cost by their recorded exits (appendix B), decisions
+    included."""
     shape = DecoderShape.of(translator.model.config, translator.model.target_embedding.num_embeddings)
-    return sum(sentence_flops(shape, translation.exits, translation.source_length, cost) for translation in translations)
+    return sum(
+        sentence_flops(shape, translation.exits, translation.source_length, cost) for translation in translations
+    )
 
 
 def full_depth_flops(translator: Translator, translations: Sequence[Translation]) -> int:
-    """What the same tokens would cost if every one went through all blocks and nothing were decided."""
-    deep = [replace(translation, exits=[translator.model.blocks] * len(translation.exits)) for translation in translations]
+    """What the same tokens would cost if every one went through all blocks and nothing were
+    decided."""
+    deep = [
+        replace(translation, exits=[translator.model.blocks] * len(translation.exits)) for translation in translations
+    ]
     return decoder_flops(translator, deep, no_decision)
 
 
 def validation_scorer(data: PreparedData, config: Config) -> Callable[[AdaptiveTransformer], list[float]]:
-    """A function that gives a model's greedy BLEU at each exit on the first validation sentences, for use during training."""
+    """A function that gives a model's greedy BLEU at each exit on the first validation sentences,
+    for use during training."""
     sources, references = (lines[: config.validation.sentences] for lines in data.references("valid"))
 
     def score(model: AdaptiveTransformer) -> list[float]:

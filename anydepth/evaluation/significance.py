@@ -1,4 +1,5 @@
-"""Whether one system's BLEU is higher than another's by more than the choice of test sentences explains."""
+"""Whether one system's BLEU is higher than another's by more than the choice of test sentences
+explains."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ SAMPLES, SEED = 1000, 1
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The difference of two systems' BLEU, its 95% interval from `low` to `high`, and the p-value of no difference."""
+class PairedComparison:
+    """The difference of two systems' BLEU, its 95% interval from `low` to `high`, and the p-value
+    of no difference."""
 
     difference: float
     low: float
@@ -33,33 +35,52 @@ def paired_bootstrap(
     *,
     samples: int = SAMPLES,
     seed: int = SEED,
-) -> Comparison:
-    """BLEU (13a) of `translations` minus that of `baseline_translations`, by paired bootstrap resampling (Koehn, 2004).
+) -> PairedComparison:
+    """BLEU (13a) of `translations` minus that of `baseline_translations`, by paired bootstrap
+    resampling (Koehn, 2004).
 
-    Each sample draws as many sentences as there are, with replacement, and scores both systems on them. The interval is that of
-    the percentiles of the differences. The p-value is twice the share of samples in which the difference is not on its more
-    frequent side of 0, no more than 1; one sample is added to that side and to the whole, so that it is never 0.
+    Each sample draws as many sentences as there are, with replacement, and scores both systems on
+    them. The interval is that of the percentiles of the differences. The p-value is twice the share
+    of samples in which the difference is not on its more frequent side of 0, no more than 1; one
+    sample is added to that side and to the whole, so that it is never 0.
     """
     counts = len(translations), len(baseline_translations), len(references)
     if len(set(counts)) > 1 or not references:
         raise UsageError(
-            f"a paired comparison needs two translations of every reference, and at least one reference, but there are {counts[0]:,} "
-            f"translations, {counts[1]:,} of the baseline and {counts[2]:,} references; translate one test set with both systems"
+            "a paired comparison needs two translations of every reference, and at least one reference, but "
+            f"there are {counts[0]:,} "
+            f"translations, {counts[1]:,} of the baseline and {counts[2]:,} references; translate one test set "
+            "with both systems"
         )
     if samples < 1:
         raise UsageError(f"samples = {samples} draws nothing; set it to 1 or more, as in 1000")
     metric = BLEU(tokenize="13a", force=True)
     system = sentence_statistics(metric, translations, references)
     baseline = sentence_statistics(metric, baseline_translations, references)
-    drawn = [difference(system[rows], baseline[rows]) for rows in resamples(len(references), samples=samples, seed=seed)]
+    drawn = [
+        difference(system[rows], baseline[rows]) for rows in resamples(len(references), samples=samples, seed=seed)
+    ]
     differences = np.array(drawn)
     low, high = np.percentile(differences, INTERVAL).tolist()
-    return Comparison(difference(system, baseline), low, high, two_sided_p_value(differences), samples, seed, str(metric.get_signature()))
+    return PairedComparison(
+        difference(system, baseline),
+        low,
+        high,
+        two_sided_p_value(differences),
+        samples,
+        seed,
+        str(metric.get_signature()),
+    )
 
 
-def sentence_statistics(metric: BLEU, translations: Sequence[str], references: Sequence[str]) -> Int[np.ndarray, "sentence 10"]:
-    """What BLEU counts in each sentence: both lengths, the n-grams that match and all n-grams, n = 1..4."""
-    scores = [metric.corpus_score([line], [[reference]]) for line, reference in zip(translations, references, strict=True)]
+def sentence_statistics(
+    metric: BLEU, translations: Sequence[str], references: Sequence[str]
+) -> Int[np.ndarray, "sentence 10"]:
+    """What BLEU counts in each sentence: both lengths, the n-grams that match and all n-grams, n =
+    1..4."""
+    scores = [
+        metric.corpus_score([line], [[reference]]) for line, reference in zip(translations, references, strict=True)
+    ]
     return np.array([[score.sys_len, score.ref_len, *score.counts, *score.totals] for score in scores])
 
 
@@ -70,12 +91,17 @@ def corpus_bleu(statistics: Int[np.ndarray, "sentence 10"]) -> float:
     return BLEU.compute_bleu(correct, total, system_length, reference_length, smooth_method="exp").score
 
 
-def bleu_samples(statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED) -> Float[np.ndarray, " sample"]:
-    """The BLEU of each bootstrap sample; those of two systems on one test set are of the same sentences, and so can be subtracted."""
+def bleu_samples(
+    statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED
+) -> Float[np.ndarray, " sample"]:
+    """The BLEU of each bootstrap sample; those of two systems on one test set are of the same
+    sentences, and so can be subtracted."""
     return np.array([corpus_bleu(statistics[rows]) for rows in resamples(len(statistics), samples=samples, seed=seed)])
 
 
-def bleu_interval(statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED) -> tuple[float, float]:
+def bleu_interval(
+    statistics: Int[np.ndarray, "sentence 10"], *, samples: int = SAMPLES, seed: int = SEED
+) -> tuple[float, float]:
     """The 95% interval of a BLEU over the choice of test sentences."""
     low, high = np.percentile(bleu_samples(statistics, samples=samples, seed=seed), INTERVAL).tolist()
     return low, high

@@ -1,0 +1,1 @@
+"""Where to stop: halting modules, oracles, policies, and what they cost."""

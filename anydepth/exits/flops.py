@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from anydepth.config import ModelConfig
+from anydepth.config.schema import ModelConfig
 from anydepth.errors import UsageError
 
 Count = TypeVar("Count", int, Int[Tensor, "*#place"])
@@ -35,7 +35,8 @@ DecisionCost: TypeAlias = Callable[[DecoderShape, Int[Tensor, "*place"], Int[Ten
 
 @runtime_checkable
 class ThresholdCost(Protocol):
-    """The cost of decisions by thresholds: by all of them, which is the paper's formula, or by those of the `deciding` blocks alone.
+    """The cost of decisions by thresholds: by all of them, which is the paper's formula, or by
+    those of the `deciding` blocks alone.
 
     A threshold of 0 or 1 decides nothing, so nothing is computed for it.
     """
@@ -53,8 +54,9 @@ class ThresholdCost(Protocol):
 def block_flops(shape: DecoderShape, *, t: Count, source_length: Count, is_first_call: bool) -> Count:
     """FC(x, t), the cost of one block that token t (from 1) goes through (appendix B).
 
-    12 d_d^2 + 4 d_f d_d + 4 t d_d + 4 |x| d_d, and 4 |x| d_d d_e for the source's keys and values the first time that the block
-    runs for the sentence. |x| counts every source token, `</s>` included. Non-linearities, norms and residuals are free.
+    12 d_d^2 + 4 d_f d_d + 4 t d_d + 4 |x| d_d, and 4 |x| d_d d_e for the source's keys and values
+    the first time that the block runs for the sentence. |x| counts every source token, `</s>`
+    included. Non-linearities, norms and residuals are free.
     """
     dim = shape.dim
     flops = 12 * dim**2 + 4 * shape.ffn_dim * dim + 4 * t * dim + 4 * source_length * dim
@@ -62,16 +64,22 @@ def block_flops(shape: DecoderShape, *, t: Count, source_length: Count, is_first
 
 
 def skipped_block_flops(shape: DecoderShape) -> int:
-    """FS = 4 d_d^2, the cost of one block above a token's exit: the keys and values of the copied state (appendix B)."""
+    """FS = 4 d_d^2, the cost of one block above a token's exit: the keys and values of the copied
+    state (appendix B)."""
     return 4 * shape.dim**2
 
 
-def no_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
-    """The output projection 2 V d_d of each token, where the exit is known beforehand: FP = 0 (appendix B)."""
+def no_decision(
+    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]
+) -> Int[Tensor, "*place"]:
+    """The output projection 2 V d_d of each token, where the exit is known beforehand: FP = 0
+    (appendix B)."""
     return _everywhere(exits, _projection_flops(shape))
 
 
-def sequence_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+def sequence_decision(
+    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]
+) -> Int[Tensor, "*place"]:
     """FP = 2 N d_d at t = 1 and 0 later, and the output projection of each token (appendix B).
 
     As printed, though a decision on the encoder's mean takes 2 N d_e.
@@ -79,24 +87,30 @@ def sequence_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: 
     return _projection_flops(shape) + 2 * shape.blocks * shape.dim * (times == 1).long()
 
 
-def multinomial_decision(shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
+def multinomial_decision(
+    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]
+) -> Int[Tensor, "*place"]:
     """FP = 2 N d_d and the output projection of each token (appendix B)."""
     return _everywhere(exits, _projection_flops(shape) + 2 * shape.blocks * shape.dim)
 
 
 def geometric_decision(
-    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+    shape: DecoderShape,
+    exits: Int[Tensor, "*place"],
+    times: Int[Tensor, "*place"],
+    deciding: Collection[int] | None = None,
 ) -> Int[Tensor, "*place"]:
     """FP = 2 d_d q(t) and the output projection of each token that leaves at q(t) (appendix B).
 
-    As printed, with a decision after block N as well, which nothing depends on. Where only the `deciding` blocks decide, 2 d_d for each of
-    them up to q(t).
+    As printed, with a decision after block N as well, which nothing depends on. Where only the
+    `deciding` blocks decide, 2 d_d for each of them up to q(t).
     """
     return _projection_flops(shape) + 2 * shape.dim * _decisions_made(shape, exits, deciding)
 
 
 def units_decision(units: int) -> ThresholdCost:
-    """The cost of a geometric-like decision by `units` rectified units: 2 d_d u + 2 u after each block below N, and the output projection.
+    """The cost of a geometric-like decision by `units` rectified units: 2 d_d u + 2 u after each
+    block below N, and the output projection.
 
     Not in the paper, whose decision is one vector's.
     """
@@ -104,7 +118,10 @@ def units_decision(units: int) -> ThresholdCost:
         raise UsageError(f"a decision by {units} units sees nothing; make it 1 or more")
 
     def cost(
-        shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+        shape: DecoderShape,
+        exits: Int[Tensor, "*place"],
+        times: Int[Tensor, "*place"],
+        deciding: Collection[int] | None = None,
     ) -> Int[Tensor, "*place"]:
         """FLOPs of each token."""
         made = _decisions_made(shape, exits, range(1, shape.blocks) if deciding is None else deciding)
@@ -114,44 +131,60 @@ def units_decision(units: int) -> ThresholdCost:
 
 
 def confidence_decision(
-    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+    shape: DecoderShape,
+    exits: Int[Tensor, "*place"],
+    times: Int[Tensor, "*place"],
+    deciding: Collection[int] | None = None,
 ) -> Int[Tensor, "*place"]:
     """FP = 2 q(t) V d_d of each token, which contains its output projection (appendix B).
 
-    So costs every measure taken from all probabilities of a block's classifier, such as the margin between the best two. Where only the
-    `deciding` blocks decide, 2 V d_d for each of them up to q(t), and once more for the word if block q(t) is none of them.
+    So costs every measure taken from all probabilities of a block's classifier, such as the margin
+    between the best two. Where only the `deciding` blocks decide, 2 V d_d for each of them up to
+    q(t), and once more for the word if block q(t) is none of them.
     """
     deciding = range(1, shape.blocks) if deciding is None else deciding
     return _projection_flops(shape) * (_decisions_made(shape, exits, deciding) + (~_is_one_of(exits, deciding)).long())
 
 
 def similarity_decision(
-    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+    shape: DecoderShape,
+    exits: Int[Tensor, "*place"],
+    times: Int[Tensor, "*place"],
+    deciding: Collection[int] | None = None,
 ) -> Int[Tensor, "*place"]:
-    """6 d_d q(t) and the output projection of each token, where the cosine of two states decides after each block.
+    """6 d_d q(t) and the output projection of each token, where the cosine of two states decides
+    after each block.
 
-    A cosine is three dot-products. Not in the paper; counted as appendix B counts the geometric-like decision.
+    A cosine is three dot-products. Not in the paper; counted as appendix B counts the
+    geometric-like decision.
     """
     return _projection_flops(shape) + 6 * shape.dim * _decisions_made(shape, exits, deciding)
 
 
 def shortlist_decision(words: int) -> ThresholdCost:
-    """The cost where the first block that decides scores all V words and the later ones below N the best `words` = K of them alone.
+    """The cost where the first block that decides scores all V words and the later ones below N the
+    best `words` = K of them alone.
 
-    2 V d_d at exit 1. At a higher exit q(t) the decisions cost 2 V d_d + 2 K d_d (min(q(t), N - 1) - 1) and the word, chosen
-    among all words, another 2 V d_d. Not in the paper, whose confidence thresholding scores all words after every block.
+    2 V d_d at exit 1. At a higher exit q(t) the decisions cost 2 V d_d + 2 K d_d (min(q(t), N - 1)
+    - 1) and the word, chosen among all words, another 2 V d_d. Not in the paper, whose confidence
+    thresholding scores all words after every block.
     """
     if words < 1:
         raise UsageError(f"a shortlist of {words} words holds no word; make it 1 or longer")
 
     def cost(
-        shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"], deciding: Collection[int] | None = None
+        shape: DecoderShape,
+        exits: Int[Tensor, "*place"],
+        times: Int[Tensor, "*place"],
+        deciding: Collection[int] | None = None,
     ) -> Int[Tensor, "*place"]:
         """FLOPs of each token."""
         ordered = sorted(range(1, shape.blocks) if deciding is None else deciding)
         first, later = ordered[:1], ordered[1:]
         full = _decisions_made(shape, exits, first) + (~_is_one_of(exits, first)).long()
-        return _projection_flops(shape) * full + 2 * min(words, shape.vocab) * shape.dim * _decisions_made(shape, exits, later)
+        return _projection_flops(shape) * full + 2 * min(words, shape.vocab) * shape.dim * _decisions_made(
+            shape, exits, later
+        )
 
     return cost
 
@@ -163,12 +196,16 @@ def token_flops(
     source_lengths: Int[Tensor, "*#place"],
     decision: DecisionCost,
 ) -> Int[Tensor, "*place"]:
-    """The FLOPs of each token by Algorithm 2 (appendix B), without what a block costs at its first call.
+    """The FLOPs of each token by Algorithm 2 (appendix B), without what a block costs at its first
+    call.
 
-    q(t) FC(x, t) + (N - q(t)) FS + FP(t, q(t)) + 2 V d_d, where `decision` gives the last two. Times count from 1.
+    q(t) FC(x, t) + (N - q(t)) FS + FP(t, q(t)) + 2 V d_d, where `decision` gives the last two.
+    Times count from 1.
     """
     exits, times, source_lengths = exits.long(), times.long().expand_as(exits), source_lengths.long()
-    assert exits.numel() == 0 or 1 <= int(exits.min()) <= int(exits.max()) <= shape.blocks, f"exits lie in 1..{shape.blocks}"
+    assert exits.numel() == 0 or 1 <= int(exits.min()) <= int(exits.max()) <= shape.blocks, (
+        f"exits lie in 1..{shape.blocks}"
+    )
     running = exits * block_flops(shape, t=times, source_length=source_lengths, is_first_call=False)
     return running + (shape.blocks - exits) * skipped_block_flops(shape) + decision(shape, exits, times)
 
@@ -176,15 +213,18 @@ def token_flops(
 def first_call_flops(
     shape: DecoderShape, highest_exits: Int[Tensor, "*place"], source_lengths: Int[Tensor, "*#place"]
 ) -> Int[Tensor, "*place"]:
-    """What the first calls of all blocks cost each sentence: 4 |x| d_d d_e for every block up to its tokens' highest exit (appendix B).
+    """What the first calls of all blocks cost each sentence: 4 |x| d_d d_e for every block up to
+    its tokens' highest exit (appendix B).
 
-    A block that no token of the sentence reaches is never called; a sentence without tokens has 0 for its highest exit.
+    A block that no token of the sentence reaches is never called; a sentence without tokens has 0
+    for its highest exit.
     """
     return highest_exits.long() * _source_projection_flops(shape, source_lengths.long())
 
 
 def sentence_flops(shape: DecoderShape, exits: Sequence[int], source_length: int, decision: DecisionCost) -> int:
-    """The FLOPs of an output sentence whose tokens left at `exits` (Algorithm 2, appendix B); nothing for an empty one."""
+    """The FLOPs of an output sentence whose tokens left at `exits` (Algorithm 2, appendix B);
+    nothing for an empty one."""
     if not exits:
         return 0
     left, lengths = torch.tensor(exits), torch.tensor(source_length)
@@ -207,7 +247,8 @@ def _everywhere(exits: Tensor, flops: int) -> Tensor:
 
 
 def _decisions_made(shape: DecoderShape, exits: Tensor, deciding: Collection[int] | None) -> Tensor:
-    """How many of the `deciding` blocks each token has come through; without any given, how many blocks."""
+    """How many of the `deciding` blocks each token has come through; without any given, how many
+    blocks."""
     if deciding is None:
         return exits.long()
     decides = torch.zeros(shape.blocks + 1, dtype=torch.long, device=exits.device)

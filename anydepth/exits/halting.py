@@ -1,15 +1,17 @@
-"""Halting modules: the distribution q over the exits of a sentence or a token (section 3 of the paper)."""
+"""Halting modules: the distribution q over the exits of a sentence or a token (section 3 of the
+paper)."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from anydepth.config import Config
+from anydepth.config.schema import Config
 
 
 class SequenceHalting(nn.Module):
-    """One exit for all tokens of a sentence: q(n | x) = softmax(W_h s + b_h), s the mean of the encoder's output (Eq. 8)."""
+    """One exit for all tokens of a sentence: q(n | x) = softmax(W_h s + b_h), s the mean of the
+    encoder's output (Eq. 8)."""
 
     def __init__(self, encoder_dim: int, blocks: int) -> None:
         super().__init__()
@@ -18,7 +20,8 @@ class SequenceHalting(nn.Module):
     def sentence_logits(
         self, memory: Float[Tensor, "batch source encoder_dim"], source_mask: Bool[Tensor, "batch source"]
     ) -> Float[Tensor, "batch block"]:
-        """W_h s + b_h (Eq. 8). Departure: s is the mean over real tokens (the paper has no padding)."""
+        """W_h s + b_h (Eq. 8). Departure: s is the mean over real tokens (the paper has no
+        padding)."""
         real = source_mask.unsqueeze(-1).to(memory.dtype)
         mean = (memory * real).sum(dim=1) / real.sum(dim=1)  # (batch, encoder_dim)
         logits: Tensor = self.sentence_scores(mean)
@@ -66,10 +69,11 @@ class MultinomialHalting(nn.Module):
 
 
 class GeometricHalting(nn.Module):
-    """A decision to stop after each block, with one vector w_h and one bias for all blocks (Eqs. 12-13).
+    """A decision to stop after each block, with one vector w_h and one bias for all blocks (Eqs.
+    12-13).
 
-    Beyond the paper, `units` rectified units between the state and w_h, the same for all blocks too: what tells a sure word from a guess
-    is not linear in the state.
+    Beyond the paper, `units` rectified units between the state and w_h, the same for all blocks
+    too: what tells a sure word from a guess is not linear in the state.
     """
 
     def __init__(self, dim: int, units: int = 0) -> None:
@@ -79,7 +83,8 @@ class GeometricHalting(nn.Module):
         self.stop_score = _linear(units or dim, 1)
 
     def halt_logits(self, hidden: Float[Tensor, "*place dim"]) -> Float[Tensor, "*place"]:
-        """w_h h_t^n + b_h, whose sigmoid is the probability chi_t^n of stopping here (Eq. 12); w_h relu(W h_t^n + b) + b_h with units."""
+        """w_h h_t^n + b_h, whose sigmoid is the probability chi_t^n of stopping here (Eq. 12); w_h
+        relu(W h_t^n + b) + b_h with units."""
         seen = hidden if self.features is None else F.relu(self.features(hidden))
         return F.linear(seen, self.stop_score.weight, self.stop_score.bias).squeeze(-1)
 
@@ -95,7 +100,8 @@ class GeometricHalting(nn.Module):
     def default_exits(self, exit_log_probs: Float[Tensor, "block *place"]) -> Int[Tensor, "*place"]:
         """The first exit n < N with chi^n > 0.5, else N (section 3.2).
 
-        chi^n > 0.5 says that stopping at n is more probable than all later exits together: q needs no second look at the states.
+        chi^n > 0.5 says that stopping at n is more probable than all later exits together: q needs
+        no second look at the states.
         """
         later = exit_log_probs.flip(0).logcumsumexp(dim=0).flip(0)[1:]  # (block - 1, ...)
         would_stop = exit_log_probs[:-1] > later
@@ -120,9 +126,11 @@ def make_halting(config: Config) -> Halting | None:
 
 
 def geometric_log_probs(halt_logits: Float[Tensor, "decision *place"]) -> Float[Tensor, "block *place"]:
-    """log q(n) of the geometric-like distribution over N exits from its N - 1 halting logits (Eq. 13), finite for any finite logits.
+    """log q(n) of the geometric-like distribution over N exits from its N - 1 halting logits (Eq.
+    13), finite for any finite logits.
 
-    log q(n) = log chi^n + sum_{n' < n} log(1 - chi^n'), by log-sigmoids alone; the last exit has no decision of its own.
+    log q(n) = log chi^n + sum_{n' < n} log(1 - chi^n'), by log-sigmoids alone; the last exit has no
+    decision of its own.
     """
     last = halt_logits.new_zeros(1, *halt_logits.shape[1:])
     stop = torch.cat([F.logsigmoid(halt_logits), last])
@@ -131,9 +139,12 @@ def geometric_log_probs(halt_logits: Float[Tensor, "decision *place"]) -> Float[
 
 
 def exit_loss(
-    exit_log_probs: Float[Tensor, "block batch time"], oracle_exits: Int[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
+    exit_log_probs: Float[Tensor, "block batch time"],
+    oracle_exits: Int[Tensor, "batch time"],
+    mask: Bool[Tensor, "batch time"],
 ) -> Float[Tensor, ""]:
-    """L_exit, the cross-entropy of q against the oracle's Dirac, summed over real positions (Eq. 6)."""
+    """L_exit, the cross-entropy of q against the oracle's Dirac, summed over real positions (Eq.
+    6)."""
     chosen = exit_log_probs.gather(0, (oracle_exits - 1).unsqueeze(0))[0]  # (batch, time)
     return -chosen[mask].sum()
 
@@ -144,7 +155,8 @@ def most_probable_exits(exit_log_probs: Float[Tensor, "block *place"]) -> Int[Te
 
 
 def first_exits(would_stop: Bool[Tensor, "decision *place"]) -> Int[Tensor, "*place"]:
-    """The first exit whose decision is to stop, 1..N; N, one more than there are decisions, if none is."""
+    """The first exit whose decision is to stop, 1..N; N, one more than there are decisions, if none
+    is."""
     always = would_stop.new_ones(1, *would_stop.shape[1:])
     return torch.cat([would_stop, always]).byte().argmax(dim=0) + 1
 

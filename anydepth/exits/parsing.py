@@ -6,11 +6,25 @@ from collections.abc import Sequence
 
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.exits.flops import confidence_decision, geometric_decision, shortlist_decision, similarity_decision, units_decision
+from anydepth.exits.flops import (
+    confidence_decision,
+    geometric_decision,
+    shortlist_decision,
+    similarity_decision,
+    units_decision,
+)
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
 from anydepth.exits.names import POLICY_FORMS, THRESHOLD_FAMILIES
 from anydepth.exits.policies import FixedExit, MultinomialExit, Policy, SequenceExit, UniformExit
-from anydepth.exits.thresholds import Confidence, HaltProbability, Margin, ShortlistConfidence, Similarity, ThresholdExit, check_thresholds
+from anydepth.exits.thresholds import (
+    Confidence,
+    HaltProbability,
+    Margin,
+    ShortlistConfidence,
+    Similarity,
+    ThresholdExit,
+    check_thresholds,
+)
 from anydepth.limits import LARGEST_SEED, MOST_BLOCKS, MOST_PIECES
 
 DEFAULT_SEED = 1
@@ -21,7 +35,8 @@ TRAINED = {"sequence": SequenceHalting, "multinomial": MultinomialHalting, "geom
 
 
 def parse_policy(text: str, model: AdaptiveTransformer) -> Policy:
-    """The policy that `text` names, as in "fixed:3", "uniform:7", "geometric:0.5" or "confidence:0.9,0.8,0.8,0.7,0.7", for `model`."""
+    """The policy that `text` names, as in "fixed:3", "uniform:7", "geometric:0.5" or
+    "confidence:0.9,0.8,0.8,0.7,0.7", for `model`."""
     check_not_empty(text)
     name, _, argument = text.strip().partition(":")
     exits, blocks = model.config.classifier_exits, model.blocks
@@ -32,7 +47,9 @@ def parse_policy(text: str, model: AdaptiveTransformer) -> Policy:
     if name == "fixed":
         return _fixed(text, argument, exits, blocks)
     if len(exits) < blocks:
-        raise UsageError(f"{text}: choosing exits needs one after every block, but {_exits_of(exits)}; use fixed:{exits[-1]}")
+        raise UsageError(
+            f"{text}: choosing exits needs one after every block, but {_exits_of(exits)}; use fixed:{exits[-1]}"
+        )
     if name == "uniform":
         return UniformExit(_seed(text, argument), blocks)
     if name in ("sequence", "multinomial") and argument:
@@ -42,13 +59,15 @@ def parse_policy(text: str, model: AdaptiveTransformer) -> Policy:
     family, values = threshold_family(name, argument)
     if not values:
         raise UsageError(
-            f"{text}: {name} needs thresholds, as in {POLICY_FORMS[name].replace('TAU,...', '0.9')}; `anydepth tune` finds them"
+            f"{text}: {name} needs thresholds, as in {POLICY_FORMS[name].replace('TAU,...', '0.9')}; `anydepth "
+            "tune` finds them"
         )
     return threshold_policy(family, check_thresholds(text, _numbers(text, values), blocks), model)
 
 
 def check_policy(text: str, *, blocks: int | None, family: str) -> None:
-    """Refuses what is neither a fixed exit nor a policy of `family` with thresholds, in a model of `blocks` blocks where that is known."""
+    """Refuses what is neither a fixed exit nor a policy of `family` with thresholds, in a model of
+    `blocks` blocks where that is known."""
     name, _, argument = text.partition(":")
     if name == "fixed":
         n = _whole(argument) if re.fullmatch(r"[0-9]+", argument) else None
@@ -64,28 +83,37 @@ def check_policy(text: str, *, blocks: int | None, family: str) -> None:
 def check_not_empty(text: str | None) -> None:
     """Refuses a policy that is given and names nothing, or is no text; none at all is fine."""
     if not isinstance(text, str | None):
-        raise UsageError(f"a policy is a text, not a {type(text).__name__}; name one of {', '.join(POLICY_FORMS.values())}")
+        raise UsageError(
+            f"a policy is a text, not a {type(text).__name__}; name one of {', '.join(POLICY_FORMS.values())}"
+        )
     if text is not None and not text.strip():
-        raise UsageError(f"the policy {text!r} is empty; name one of {', '.join(POLICY_FORMS.values())}, or leave it out")
+        raise UsageError(
+            f"the policy {text!r} is empty; name one of {', '.join(POLICY_FORMS.values())}, or leave it out"
+        )
 
 
 def threshold_family(name: str, argument: str) -> tuple[str, str]:
-    """The family and the thresholds in the text of a policy: ("shortlist:64", "0.9") for "shortlist" and "64:0.9"."""
+    """The family and the thresholds in the text of a policy: ("shortlist:64", "0.9") for
+    "shortlist" and "64:0.9"."""
     if name != "shortlist":
         return name, argument
     size, _, values = argument.partition(":")
     size = size or str(DEFAULT_SHORTLIST)
     if not re.fullmatch(r"[1-9][0-9]*", size):
         raise UsageError(
-            f"shortlist:{argument}: the shortlist is a number of words, then come thresholds, as in shortlist:{DEFAULT_SHORTLIST}:0.9"
+            f"shortlist:{argument}: the shortlist is a number of words, then come thresholds, as in "
+            f"shortlist:{DEFAULT_SHORTLIST}:0.9"
         )
     if (words := _whole(size)) is None or words > MOST_PIECES:
-        raise UsageError(f"shortlist:{argument}: no vocabulary has so many words; make the shortlist {MOST_PIECES:,} or shorter")
+        raise UsageError(
+            f"shortlist:{argument}: no vocabulary has so many words; make the shortlist {MOST_PIECES:,} or shorter"
+        )
     return f"shortlist:{size}", values
 
 
 def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTransformer) -> ThresholdExit:
-    """The policy of `family`, such as "confidence" or "shortlist:64", with one threshold for each block but the last.
+    """The policy of `family`, such as "confidence" or "shortlist:64", with one threshold for each
+    block but the last.
 
     A shortlist longer than the vocabulary is the vocabulary.
     """
@@ -105,7 +133,9 @@ def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTr
             return ThresholdExit(family, taus, Similarity, similarity_decision)
         case "shortlist":
             words = min(int(size), model.target_embedding.num_embeddings)
-            return ThresholdExit(f"{name}:{words}", taus, lambda: ShortlistConfidence(model, words), shortlist_decision(words))
+            return ThresholdExit(
+                f"{name}:{words}", taus, lambda: ShortlistConfidence(model, words), shortlist_decision(words)
+            )
     raise UsageError(f"{family} has no thresholds; those that have: {', '.join(THRESHOLD_FAMILIES)}")
 
 
@@ -114,7 +144,11 @@ def require_halting(text: str, kind: str, model: AdaptiveTransformer) -> None:
     if not isinstance(model.halting, TRAINED[kind]):
         has = next((name for name, module in TRAINED.items() if isinstance(model.halting, module)), None)
         own = f"it has that of {has}" if has else "it has none"
-        units = " --set exits.halting_units=0" if isinstance(model.halting, GeometricHalting) and model.halting.units else ""
+        units = (
+            " --set exits.halting_units=0"
+            if isinstance(model.halting, GeometricHalting) and model.halting.units
+            else ""
+        )
         raise UsageError(
             f"{text}: this run was not trained with the {kind} halting module ({own}); "
             f"train one with `anydepth train --from RUN --to NEW --set exits.halting={kind}{units}`"
@@ -154,12 +188,15 @@ def _seed(text: str, argument: str) -> int:
     if not argument:
         return DEFAULT_SEED
     if (seed := _whole(digits)) is None or seed > LARGEST_SEED:
-        raise UsageError(f"{text}: the seed is a whole number of 63 bits; take a smaller one, as in uniform:{DEFAULT_SEED}")
+        raise UsageError(
+            f"{text}: the seed is a whole number of 63 bits; take a smaller one, as in uniform:{DEFAULT_SEED}"
+        )
     return seed
 
 
 def _whole(digits: str) -> int | None:
-    """The number that the digits, with a sign or without, write; None for one that is too long to be meant."""
+    """The number that the digits, with a sign or without, write; None for one that is too long to
+    be meant."""
     return int(digits) if len(digits) <= MOST_DIGITS else None
 
 

@@ -10,7 +10,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from anydepth.errors import UsageError
-from anydepth.exits.flops import DecisionCost, geometric_decision, multinomial_decision, no_decision, sequence_decision, units_decision
+from anydepth.exits.flops import (
+    DecisionCost,
+    geometric_decision,
+    multinomial_decision,
+    no_decision,
+    sequence_decision,
+    units_decision,
+)
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting, most_probable_exits
 from anydepth.model.transformer import Transformer
 
@@ -20,20 +27,27 @@ class Decisions(Protocol):
     """What a policy decides, and may remember, during one time step of a batch of rows."""
 
     def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
-        """The plans of the rows still running after block n, whose states are `hidden`; a row planned at n leaves now.
+        """The plans of the rows still running after block n, whose states are `hidden`; a row
+        planned at n leaves now.
 
-        Called for n = 0 (with the embedded inputs), 1, 2, ...; each time with the rows that the call before sent beyond its n.
+        Called for n = 0 (with the embedded inputs), 1, 2, ...; each time with the rows that the
+        call before sent beyond its n.
         """
 
-    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
-        """The scores of all words for all rows of the step, from their states h_t^{n_t} and exits n_t."""
+    def word_logits(
+        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row vocab"]:
+        """The scores of all words for all rows of the step, from their states h_t^{n_t} and exits
+        n_t."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Decides exits: `plan` before the first token of a batch of sentences, `decisions` for each time step.
+    """Decides exits: `plan` before the first token of a batch of sentences, `decisions` for each
+    time step.
 
-    A sentence's exits must not depend on its neighbours, on padding, or on `limit`: a longer plan begins like a shorter one.
+    A sentence's exits must not depend on its neighbours, on padding, or on `limit`: a longer plan
+    begins like a shorter one.
     """
 
     @property
@@ -69,7 +83,9 @@ class KeptPlan:
         """`planned` as it was."""
         return planned
 
-    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+    def word_logits(
+        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row vocab"]:
         """The classifiers' scores."""
         return model.exit_logits(hidden, exits)
 
@@ -134,7 +150,8 @@ class FixedExit(Unrevised):
 
 @dataclass(frozen=True)
 class UniformExit(Unrevised):
-    """Every token leaves after a block drawn from U{1..N}; the draw is a function of the seed, the source tokens and t (section 4.2)."""
+    """Every token leaves after a block drawn from U{1..N}; the draw is a function of the seed, the
+    source tokens and t (section 4.2)."""
 
     seed: int
     blocks: int
@@ -154,11 +171,14 @@ class UniformExit(Unrevised):
     ) -> Int[Tensor, "sentence limit"]:
         """A row of draws for every sentence."""
         sentences = zip(source.tolist(), source_mask.tolist(), strict=True)
-        drawn = [self._draw([token for token, is_real in zip(*pair, strict=True) if is_real], limit) for pair in sentences]
+        drawn = [
+            self._draw([token for token, is_real in zip(*pair, strict=True) if is_real], limit) for pair in sentences
+        ]
         return torch.tensor(drawn, dtype=torch.long, device=source.device).view(len(source), limit)
 
     def _draw(self, tokens: list[int], limit: int) -> list[int]:
-        # Of all generators at hand only Python's promises the same numbers in every version, and a prefix that no length changes.
+        # Of all generators at hand only Python's promises the same numbers in every version, and a
+        # prefix that no length changes.
         digest = hashlib.sha256(repr((self.seed, tokens)).encode()).digest()
         randomness = random.Random(int.from_bytes(digest, "big"))
         return [1 + int(self.blocks * randomness.random()) for _ in range(limit)]
@@ -166,10 +186,12 @@ class UniformExit(Unrevised):
 
 @dataclass(frozen=True, eq=False)
 class ForcedExits:
-    """Given exits, one row for each sentence of the batch (analysis only); the last column goes on for ever.
+    """Given exits, one row for each sentence of the batch (analysis only); the last column goes on
+    for ever.
 
-    With `halting` the module is evaluated wherever it would decide, after each block below the last of `model_blocks`, and what it says
-    is ignored: for timing models whose module has learned nothing.
+    With `halting` the module is evaluated wherever it would decide, after each block below the last
+    of `model_blocks`, and what it says is ignored: for timing models whose module has learned
+    nothing.
     """
 
     table: Int[Tensor, "sentence time"]
@@ -178,13 +200,19 @@ class ForcedExits:
 
     def __post_init__(self) -> None:
         if self.table.numel() == 0 or int(self.table.min()) < 1:
-            raise UsageError(f"forced exits are numbers from 1 on, at least one a sentence, but the table is {self.table.tolist()}")
+            raise UsageError(
+                f"forced exits are numbers from 1 on, at least one a sentence, but the table is {self.table.tolist()}"
+            )
         if self.model_blocks is not None and int(self.table.max()) > self.model_blocks:
-            raise UsageError(f"forced exits go up to {int(self.table.max())}, but the model has {self.model_blocks} blocks; lower them")
+            raise UsageError(
+                f"forced exits go up to {int(self.table.max())}, but the model has {self.model_blocks} blocks; lower "
+                "them"
+            )
 
     @property
     def blocks(self) -> int:
-        """The number of the model's blocks where it was given, else the highest exit in the table."""
+        """The number of the model's blocks where it was given, else the highest exit in the
+        table."""
         return self.model_blocks or int(self.table.max())
 
     @property
@@ -213,7 +241,10 @@ class ForcedExits:
     ) -> Int[Tensor, "sentence limit"]:
         """The table, cut or drawn out to `limit`."""
         if len(self.table) != len(source):
-            raise UsageError(f"forced exits for {len(self.table)} sentences met a batch of {len(source)}; give one row for each sentence")
+            raise UsageError(
+                f"forced exits for {len(self.table)} sentences met a batch of {len(source)}; give one row for each "
+                "sentence"
+            )
         times = torch.arange(limit).clamp(max=self.table.shape[1] - 1)
         return self.table[:, times.to(self.table.device)].to(source.device)
 

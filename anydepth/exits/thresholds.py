@@ -1,4 +1,5 @@
-"""Policies that stop at the first block whose signal exceeds its threshold (section 3.2, and three signals beyond the paper)."""
+"""Policies that stop at the first block whose signal exceeds its threshold (section 3.2, and three
+signals beyond the paper)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +22,8 @@ from anydepth.model.transformer import Transformer
 
 @runtime_checkable
 class Signal(Protocol):
-    """What is compared with the thresholds in one time step: a number from 0 to 1 for each running row after each block that decides."""
+    """What is compared with the thresholds in one time step: a number from 0 to 1 for each running
+    row after each block that decides."""
 
     depends_on_first: bool  # whether it is another one if another exit is the first that decides
 
@@ -32,12 +34,15 @@ class Signal(Protocol):
         """The signal of the running rows, whose states after block n are `hidden`."""
 
     def pass_by(self, hidden: Float[Tensor, "row dim"]) -> None:
-        """Looks at the states of the running rows after a block that decides nothing; all of them go on."""
+        """Looks at the states of the running rows after a block that decides nothing; all of them
+        go on."""
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
         """Hears which of the running rows leave now; the others go on to the next block."""
 
-    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+    def word_logits(
+        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row vocab"]:
         """The scores of all words, without computing again what the signal was computed from."""
 
 
@@ -45,8 +50,9 @@ class Signal(Protocol):
 class ThresholdExit(FullPlan):
     """Each token leaves at the first n < N whose signal exceeds tau_n, else at N (section 3.2).
 
-    `family` is the policy without its thresholds, such as "confidence". Every signal is above 0, if not in floating point, so a
-    threshold of 0 always stops; none is above 1, so a threshold of 1 never does. Neither asks for a signal, and none is computed.
+    `family` is the policy without its thresholds, such as "confidence". Every signal is above 0, if
+    not in floating point, so a threshold of 0 always stops; none is above 1, so a threshold of 1
+    never does. Neither asks for a signal, and none is computed.
     """
 
     family: str
@@ -59,7 +65,9 @@ class ThresholdExit(FullPlan):
     def __post_init__(self) -> None:
         for threshold in self.thresholds:
             if not 0 <= threshold <= 1:
-                raise UsageError(f"{self.family}: the threshold {threshold} is not between 0 (always stop) and 1 (never stop)")
+                raise UsageError(
+                    f"{self.family}: the threshold {threshold} is not between 0 (always stop) and 1 (never stop)"
+                )
         object.__setattr__(self, "blocks", len(self.thresholds) + 1)
 
     @property
@@ -73,9 +81,12 @@ class ThresholdExit(FullPlan):
         return self.cost_with(self.thresholds)
 
     def cost_with(self, thresholds: Sequence[float]) -> DecisionCost:
-        """What decisions of this family cost with other thresholds: the formula as printed where all of them decide, else that of those."""
+        """What decisions of this family cost with other thresholds: the formula as printed where
+        all of them decide, else that of those."""
         deciding = deciding_exits(thresholds)
-        return self.decision_cost if len(deciding) == len(thresholds) else partial(self.decision_cost, deciding=deciding)
+        return (
+            self.decision_cost if len(deciding) == len(thresholds) else partial(self.decision_cost, deciding=deciding)
+        )
 
     def decisions(self) -> Decisions:
         """The comparisons of one time step."""
@@ -88,7 +99,8 @@ def deciding_exits(thresholds: Sequence[float]) -> tuple[int, ...]:
 
 
 def is_deciding(thresholds: Num[np.ndarray, "*candidate decision"]) -> Bool[np.ndarray, "*candidate decision"]:
-    """Which thresholds decide: those with 0 < tau < 1 before the first tau = 0, where every token that is left leaves.
+    """Which thresholds decide: those with 0 < tau < 1 before the first tau = 0, where every token
+    that is left leaves.
 
     They are looked at in float32, as all engines compare them.
     """
@@ -98,7 +110,8 @@ def is_deciding(thresholds: Num[np.ndarray, "*candidate decision"]) -> Bool[np.n
 
 
 def describe_thresholds(thresholds: Sequence[float]) -> str:
-    """The thresholds with commas between, or the one number that they all are; every digit that it takes to read them back."""
+    """The thresholds with commas between, or the one number that they all are; every digit that it
+    takes to read them back."""
     distinct = [repr(float(threshold)).removesuffix(".0") for threshold in thresholds]
     return ",".join(distinct if len(set(distinct)) > 1 else distinct[:1] or ["1"])
 
@@ -127,7 +140,9 @@ class ThresholdDecisions:
         self.signal.leave(is_leaving)
         return torch.where(is_leaving, n, planned)
 
-    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+    def word_logits(
+        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row vocab"]:
         """The scores of all words, from the signal where it has them."""
         return self.signal.word_logits(model, hidden, exits)
 
@@ -146,7 +161,9 @@ class OwnWords:
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
         """Nothing to keep."""
 
-    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+    def word_logits(
+        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row vocab"]:
         """The classifiers' scores."""
         return model.exit_logits(hidden, exits)
 
@@ -188,7 +205,8 @@ class Similarity(OwnWords):
 
 
 class WordLogits:
-    """The part of a signal that is computed from the scores of all words: those of rows that leave are kept, not computed twice."""
+    """The part of a signal that is computed from the scores of all words: those of rows that leave
+    are kept, not computed twice."""
 
     depends_on_first = False
     logits: Tensor  # of the running rows, by the last `after`
@@ -211,7 +229,9 @@ class WordLogits:
             self.parts.append((self.running[is_leaving], self.logits[is_leaving]))
             self.running = self.running[~is_leaving]
 
-    def word_logits(self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+    def word_logits(
+        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row vocab"]:
         """The kept scores; those of rows that no signal stopped are computed now."""
         if len(self.running):
             self.parts.append((self.running, model.exit_logits(hidden[self.running], exits[self.running])))
@@ -220,7 +240,8 @@ class WordLogits:
 
 
 class Confidence(WordLogits):
-    """max_y p(y | h_t^n), the probability of the best word (section 3.2, confidence thresholding)."""
+    """max_y p(y | h_t^n), the probability of the best word (section 3.2, confidence
+    thresholding)."""
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The probability of the best word."""
@@ -239,10 +260,11 @@ class Margin(WordLogits):
 
 
 class ShortlistConfidence(WordLogits):
-    """Confidence among the K words that the first exit likes best, so that a later decision costs K d instead of V d. Beyond the paper.
+    """Confidence among the K words that the first exit likes best, so that a later decision costs K
+    d instead of V d. Beyond the paper.
 
-    The first exit is exit 1 or, where that decides nothing, the first one that does. It sees the full vocabulary, as does the final
-    choice of a word.
+    The first exit is exit 1 or, where that decides nothing, the first one that does. It sees the
+    full vocabulary, as does the final choice of a word.
     """
 
     depends_on_first = True
@@ -268,7 +290,8 @@ class ShortlistConfidence(WordLogits):
         return best_probability(torch.bmm(chosen, hidden.unsqueeze(-1)).squeeze(-1))
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
-        """Keeps the full scores of rows that leave at the first exit; of the others the shortlists."""
+        """Keeps the full scores of rows that leave at the first exit; of the others the
+        shortlists."""
         assert self.words is not None, "rows leave by a signal"
         if self.is_first:
             super().leave(is_leaving)

@@ -1,0 +1,1 @@
+"""Text in, text out: the Translator, the engines behind it, and exports."""

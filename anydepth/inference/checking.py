@@ -3,15 +3,16 @@
 from pathlib import Path
 
 from anydepth.errors import UsageError
-from anydepth.inference import ctranslate2_export
-from anydepth.inference.onnx import export
-from anydepth.model.metrics import read_metrics
-from anydepth.model.run import Run
-from anydepth.text import prepare
+from anydepth.inference.export import ctranslate2_folder as ctranslate2_export
+from anydepth.inference.export import onnx_folder as export
+from anydepth.runs.metrics import read_metrics
+from anydepth.runs.run import Run
+from anydepth.text import prepared
 
 
 def check_folder(folder: Path) -> int:
-    """How many files the folder has, all of which are as they were written; the first that is not is refused by name."""
+    """How many files the folder has, all of which are as they were written; the first that is not
+    is refused by name."""
     run = Run(folder)
     if run.seal.file.exists() or run.config_file.exists():
         names = run.seal.names()
@@ -22,8 +23,8 @@ def check_folder(folder: Path) -> int:
         return ctranslate2_export.check_ctranslate2(folder)
     if (folder / export.MANIFEST_NAME).exists() and any(folder.glob("*.onnx")):
         return len(export.checked_files(folder, "`anydepth export RUN --format onnx`").files)
-    if (folder / prepare.MANIFEST_NAME).exists():
-        data = prepare.PreparedData.open(folder)
+    if (folder / prepared.MANIFEST_NAME).exists():
+        data = prepared.PreparedData.open(folder)
         data.verify()
         return len(data.manifest.files)
     raise UsageError(f"{folder} is neither a run nor prepared data nor an export; name a folder that anydepth has made")

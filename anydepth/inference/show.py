@@ -7,13 +7,15 @@ from rich.text import Text
 
 from anydepth.inference.translator import Translation, word_exits
 
-# From light to dark, so that the order of depth survives any kind of colour vision and a grey print.
+# From light to dark, so that the order of depth survives any kind of colour vision and a grey
+# print.
 RAMP = ((253, 231, 37), (94, 201, 98), (33, 145, 140), (59, 82, 139), (68, 1, 84))
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def exit_style(n: int, blocks: int) -> Style:
-    """The colours of exit n of `blocks`: its place on the ramp as background, and black or white on it."""
+    """The colours of exit n of `blocks`: its place on the ramp as background, and black or white on
+    it."""
     place = (len(RAMP) - 1) * (n - 1) / max(blocks - 1, 1)
     below = min(int(place), len(RAMP) - 2)
     red, green, blue = (round(a + (place - below) * (b - a)) for a, b in zip(RAMP[below], RAMP[below + 1], strict=True))
@@ -22,7 +24,8 @@ def exit_style(n: int, blocks: int) -> Style:
 
 
 def shown_exits(translation: Translation, *, blocks: int) -> Text:
-    """The words, each followed by the exits of its pieces in small figures and coloured by the deepest of them."""
+    """The words, each followed by the exits of its pieces in small figures and coloured by the
+    deepest of them."""
     text = Text()
     for word, exits in word_exits(translation.tokens, translation.exits):
         figures = ",".join(str(left) for left in (exits if len(set(exits)) > 1 else exits[:1])).translate(SUBSCRIPTS)

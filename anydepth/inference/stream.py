@@ -19,15 +19,16 @@ class Ending:
 def arriving(lines: Iterable[str], *, window: int) -> Iterator[list[str]]:
     """Lists of the lines that are there, each as soon as it has one line and with at most `window`.
 
-    A thread reads ahead, by at most `window` lines, so that lines gather while the caller works. What `lines` raises is
-    raised here, after the lines before it have been handed out.
+    A thread reads ahead, by at most `window` lines, so that lines gather while the caller works.
+    What `lines` raises is raised here, after the lines before it have been handed out.
     """
     if window < 1:
         raise UsageError(f"window = {window} holds no line; set it to 1 or more")
     waiting: queue.Queue[str | Ending] = queue.Queue(maxsize=window)
     is_closed = threading.Event()
-    # A thread that waits for a terminal cannot be woken, so it must not keep the program from ending. And at its end Python closes
-    # sys.stdin unless somebody holds it, and aborts if a thread is reading from it: so the thread holds it.
+    # A thread that waits for a terminal cannot be woken, so it must not keep the program from
+    # ending. And at its end Python closes sys.stdin unless somebody holds it, and aborts if a
+    # thread is reading from it: so the thread holds it.
     threading.Thread(target=_read, args=(lines, waiting, is_closed, sys.stdin), daemon=True).start()
     try:
         while True:
@@ -56,7 +57,8 @@ def _read(lines: Iterable[str], waiting: "queue.Queue[str | Ending]", is_closed:
 
 
 def _take(waiting: "queue.Queue[str | Ending]", window: int) -> tuple[list[str], Ending | None]:
-    """At least one line or the ending, waiting for it if need be, and whatever else is there already."""
+    """At least one line or the ending, waiting for it if need be, and whatever else is there
+    already."""
     ready: list[str] = []
     item = waiting.get()
     while not isinstance(item, Ending):

@@ -6,17 +6,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from anydepth.config import DecodingConfig
+from anydepth.config.schema import DecodingConfig
 from anydepth.errors import RunError, UsageError
-from anydepth.exits.adaptive import AdaptiveTransformer, load_model
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import Policy
-from anydepth.inference.engine import Engine, TorchEngine
-from anydepth.inference.engines import AUTOMATIC, make_engine
-from anydepth.inference.points import OperatingPoint, PointSet, Wish, choose_point, load_points
+from anydepth.inference.engines.choice import AUTOMATIC, make_engine
+from anydepth.inference.engines.engine import Engine, TorchEngine
 from anydepth.inference.stream import arriving
 from anydepth.limits import MOST_BATCH_TOKENS
-from anydepth.model.run import Run
+from anydepth.runs.models import load_model
+from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, load_points
+from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis, SearchSettings
 from anydepth.text.tokenizer import WORD_START, Tokenizer
 
@@ -24,23 +25,30 @@ END_PIECE = "</s>"
 
 
 def check_lines(lines: object) -> None:
-    """Refuses what is no list of texts: one text alone, bytes, a set, whose order nobody knows, or an iterator."""
+    """Refuses what is no list of texts: one text alone, bytes, a set, whose order nobody knows, or
+    an iterator."""
     if isinstance(lines, str):
         raise UsageError("translate takes a list of lines, not one text; write translate([text])")
     if not isinstance(lines, Sequence) or isinstance(lines, bytes | bytearray | memoryview):
-        raise UsageError(f"translate takes a list of lines, not a {type(lines).__name__}; for an iterator there is translate_stream")
+        raise UsageError(
+            f"translate takes a list of lines, not a {type(lines).__name__}; for an iterator there is translate_stream"
+        )
     for number, line in enumerate(lines, 1):
         if not isinstance(line, str):
-            raise UsageError(f"translate takes texts, but line {number:,} is a {type(line).__name__}; decode bytes as UTF-8 first")
+            raise UsageError(
+                f"translate takes texts, but line {number:,} is a {type(line).__name__}; decode bytes as UTF-8 first"
+            )
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A translated line, with one piece, exit and log-probability for each output token, the end of the sentence included.
+    """A translated line, with one piece, exit and log-probability for each output token, the end of
+    the sentence included.
 
-    `source_length` counts the source tokens that were read, the end of the sentence included. `was_truncated` tells that the source
-    was longer than the model's limit, so that only its beginning was translated. `alternatives` are the n best translations, this one
-    first, if more than one was asked for.
+    `source_length` counts the source tokens that were read, the end of the sentence included.
+    `was_truncated` tells that the source was longer than the model's limit, so that only its
+    beginning was translated. `alternatives` are the n best translations, this one first, if more
+    than one was asked for.
     """
 
     text: str = ""
@@ -83,8 +91,11 @@ class Translator:
         self.config = config
 
     @classmethod
-    def load(cls, folder: str | Path, *, engine: str = AUTOMATIC, int8: bool = False, threads: int | None = None) -> "Translator":
-        """The translator of the run at `folder`; `engine` is "native", "onnx", "torch", or "auto" for the fastest at hand.
+    def load(
+        cls, folder: str | Path, *, engine: str = AUTOMATIC, int8: bool = False, threads: int | None = None
+    ) -> "Translator":
+        """The translator of the run at `folder`; `engine` is "native", "onnx", "torch", or "auto"
+        for the fastest at hand.
 
         `int8` asks for 8-bit products, which are faster and change a few words.
         """
@@ -95,16 +106,24 @@ class Translator:
 
     def with_engine(self, engine: Engine) -> "Translator":
         """The same translator with another engine."""
-        return Translator(engine.model, self.source_tokenizer, self.target_tokenizer, self.config, run=self.run, engine=engine)
+        return Translator(
+            engine.model, self.source_tokenizer, self.target_tokenizer, self.config, run=self.run, engine=engine
+        )
 
     def policy(self, text: str | None) -> Policy:
         """The policy that `text` names, as in "fixed:3"; full depth without one."""
         return parse_policy(f"fixed:{self.model.blocks}" if text is None else text, self.model)
 
     def tuned_policy(
-        self, *, average_exit: float | None = None, flops: float | None = None, bleu_drop: float | None = None, policy: str | None = None
+        self,
+        *,
+        average_exit: float | None = None,
+        flops: float | None = None,
+        bleu_drop: float | None = None,
+        policy: str | None = None,
     ) -> Policy:
-        """The policy of the operating point that meets a wish best, as in tuned_policy(average_exit=2); `anydepth tune` makes the points.
+        """The policy of the operating point that meets a wish best, as in
+        tuned_policy(average_exit=2); `anydepth tune` makes the points.
 
         `policy`, where given, names the family to choose from.
         """
@@ -115,13 +134,17 @@ class Translator:
         if not wish.is_made:
             raise UsageError("nothing was wished for; give average_exit, flops or bleu_drop, as in average_exit=2")
         if self.run is None:
-            raise UsageError(f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load")
+            raise UsageError(
+                f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load"
+            )
         sets = load_points(self.run, blocks=self.model.blocks)
         point = choose_point(sets, wish, policy=policy)
         try:
             self.policy(point.policy)
         except UsageError as error:
-            raise RunError(f"{self.run.points_file} has a point that this run cannot use: {error}; remove it and tune again") from error
+            raise RunError(
+                f"{self.run.points_file} has a point that this run cannot use: {error}; remove it and tune again"
+            ) from error
         return point, next(found for found in sets if point in found.points)
 
     def translate(
@@ -136,8 +159,9 @@ class Translator:
     ) -> list[Translation]:
         """The translations in the order of `lines`; a line of nothing but spaces has an empty one.
 
-        Without a policy every token goes through every block. Other options that are not given come from the configuration.
-        Similar lengths are searched together, as many as fit: sentences * beam * longest source <= `batch_tokens`.
+        Without a policy every token goes through every block. Other options that are not given come
+        from the configuration. Similar lengths are searched together, as many as fit: sentences *
+        beam * longest source <= `batch_tokens`.
         """
         settings = self.search_settings(beam=beam, length_penalty=length_penalty, best=best)
         check_lines(lines)
@@ -165,14 +189,20 @@ class Translator:
         batch_tokens: int | None = None,
         window: int = 1024,
     ) -> Iterator[Translation]:
-        """The translations one after the other, as soon as they can be had; lines that wait are translated together.
+        """The translations one after the other, as soon as they can be had; lines that wait are
+        translated together.
 
-        `lines` is read ahead in a thread, by at most `window` lines. An error in reading comes after the lines before it.
+        `lines` is read ahead in a thread, by at most `window` lines. An error in reading comes
+        after the lines before it.
         """
         for ready in arriving(lines, window=window):
-            yield from self.translate(ready, policy=policy, beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
+            yield from self.translate(
+                ready, policy=policy, beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens
+            )
 
-    def search_settings(self, *, beam: int | None = None, length_penalty: float | None = None, best: int = 1) -> SearchSettings:
+    def search_settings(
+        self, *, beam: int | None = None, length_penalty: float | None = None, best: int = 1
+    ) -> SearchSettings:
         """How search goes with these wishes; what is not given comes from the configuration."""
         return SearchSettings(
             beam=self.config.beam if beam is None else beam,
@@ -199,7 +229,8 @@ class Translator:
 
 
 def word_exits(pieces: Sequence[str], exits: Sequence[int]) -> list[tuple[str, list[int]]]:
-    """Each word with the exits of its pieces, for showing; the end of the sentence is a word of its own."""
+    """Each word with the exits of its pieces, for showing; the end of the sentence is a word of its
+    own."""
     words: list[tuple[bytes, list[int]]] = []
     for piece, left in zip(pieces, exits, strict=True):
         starts_word = piece.startswith(WORD_START) and bool(words) and words[-1][0] != b""

@@ -1,0 +1,1 @@
+"""The arithmetic of the Transformer, and weights on disk."""

@@ -7,9 +7,11 @@ from torch.nn import functional as F
 
 
 class Attention(nn.Module):
-    """Multi-head dot-product attention whose keys and values may come from a state of another width.
+    """Multi-head dot-product attention whose keys and values may come from a state of another
+    width.
 
-    A state that was copied upward needs keys and values only, so they are a method of their own (section 2.2 of the paper).
+    A state that was copied upward needs keys and values only, so they are a method of their own
+    (section 2.2 of the paper).
     """
 
     def __init__(self, dim: int, heads: int, *, memory_dim: int, dropout: float) -> None:

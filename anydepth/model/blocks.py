@@ -1,4 +1,5 @@
-"""Post-norm Transformer blocks (section 2.1): every sub-block adds to its input, then normalises."""
+"""Post-norm Transformer blocks (section 2.1): every sub-block adds to its input, then
+normalises."""
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -47,10 +48,13 @@ class EncoderBlock(nn.Module):
 class DecoderBlock(nn.Module):
     """Self-attention, attention to the source, then the feed-forward network (section 2.1).
 
-    It is cut into its three sub-blocks because teacher forcing and stepping find keys and values in different places.
+    It is cut into its three sub-blocks because teacher forcing and stepping find keys and values in
+    different places.
     """
 
-    def __init__(self, dim: int, ffn_dim: int, heads: int, *, memory_dim: int, dropout: float, attention_dropout: float) -> None:
+    def __init__(
+        self, dim: int, ffn_dim: int, heads: int, *, memory_dim: int, dropout: float, attention_dropout: float
+    ) -> None:
         super().__init__()
         self.self_attention = Attention(dim, heads, memory_dim=dim, dropout=attention_dropout)
         self.self_attention_norm = nn.LayerNorm(dim)

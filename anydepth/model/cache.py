@@ -21,7 +21,8 @@ class PastStates:
 
 @dataclass
 class SourceStates:
-    """The source keys and values of one block; `is_ready` tells for which sentences they have been computed."""
+    """The source keys and values of one block; `is_ready` tells for which sentences they have been
+    computed."""
 
     keys: Float[Tensor, "sentence head source head_dim"]
     values: Float[Tensor, "sentence head source head_dim"]
@@ -30,10 +31,12 @@ class SourceStates:
 
 @dataclass
 class DecoderCache:
-    """Keys and values for rows that belong to sentences; the rows of a sentence stand together, in the order of sentences.
+    """Keys and values for rows that belong to sentences; the rows of a sentence stand together, in
+    the order of sentences.
 
-    The source's keys and values are kept per sentence, not per row, and are computed for a block and a sentence the first
-    time that the block runs for it: a block that no token reaches costs nothing (`FirstCall` in appendix B).
+    The source's keys and values are kept per sentence, not per row, and are computed for a block
+    and a sentence the first time that the block runs for it: a block that no token reaches costs
+    nothing (`FirstCall` in appendix B).
     """
 
     memory: Float[Tensor, "sentence source encoder_dim"]
@@ -44,11 +47,15 @@ class DecoderCache:
     source: dict[int, SourceStates] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]) -> "DecoderCache":
+    def start(
+        cls, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]
+    ) -> "DecoderCache":
         """An empty cache with one row for every sentence."""
         return cls(memory, source_mask, torch.arange(len(memory), device=memory.device))
 
-    def append(self, n: int, keys: Float[Tensor, "row head 1 head_dim"], values: Float[Tensor, "row head 1 head_dim"]) -> None:
+    def append(
+        self, n: int, keys: Float[Tensor, "row head 1 head_dim"], values: Float[Tensor, "row head 1 head_dim"]
+    ) -> None:
         """Keeps the keys and values that block n has at the current position."""
         if n not in self.past:
             row, head, _, head_dim = keys.shape
@@ -72,20 +79,28 @@ class DecoderCache:
     def source_of(
         self, n: int, attention: Attention, sentences: Int[Tensor, " chosen"]
     ) -> tuple[Float[Tensor, "chosen head source head_dim"], Float[Tensor, "chosen head source head_dim"]]:
-        """The source keys and values of block n for `sentences`, computed now for those that have none yet."""
+        """The source keys and values of block n for `sentences`, computed now for those that have
+        none yet."""
         if n not in self.source:
             head_dim = attention.key.out_features // attention.heads
             empty = self.memory.new_empty(len(self.memory), attention.heads, self.memory.shape[1], head_dim)
-            self.source[n] = SourceStates(empty, torch.empty_like(empty), torch.zeros(len(empty), dtype=torch.bool, device=empty.device))
+            self.source[n] = SourceStates(
+                empty, torch.empty_like(empty), torch.zeros(len(empty), dtype=torch.bool, device=empty.device)
+            )
         source = self.source[n]
         missing = sentences[~source.is_ready[sentences]]
         if len(missing):
             source.keys[missing], source.values[missing] = attention.keys_values(self.memory[missing])
             source.is_ready[missing] = True
-        return (source.keys, source.values) if len(sentences) == len(self.memory) else (source.keys[sentences], source.values[sentences])
+        return (
+            (source.keys, source.values)
+            if len(sentences) == len(self.memory)
+            else (source.keys[sentences], source.values[sentences])
+        )
 
     def choose_rows(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Makes row i what row `rows[i]` was, for search; rows of a sentence must stay together, in order."""
+        """Makes row i what row `rows[i]` was, for search; rows of a sentence must stay together, in
+        order."""
         if torch.equal(rows, torch.arange(len(self.sentence_of_row), device=rows.device)):
             return
         self.sentence_of_row = self.sentence_of_row[rows]

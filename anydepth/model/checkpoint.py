@@ -14,14 +14,15 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from anydepth.errors import RunError
-from anydepth.reading import check_regular
-from anydepth.seal import replacing, seal_of
+from anydepth.files.reading import check_regular
+from anydepth.files.seal import replacing, seal_of
 
 CHECKSUM = "sha256"
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
-    """Writes tensors and `notes` as one safetensors file, whole or not at all; a file of a sealed run is sealed with it."""
+    """Writes tensors and `notes` as one safetensors file, whole or not at all; a file of a sealed
+    run is sealed with it."""
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = dict(notes or {})
     metadata[CHECKSUM] = _checksum(stored, metadata)
@@ -36,7 +37,8 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors and notes of a file that `save_tensors` wrote; a damaged one is refused by name.
 
-    A file of a sealed run must be the one that the seal lists, which tells it from another run's, too. That is as good as its own checksum.
+    A file of a sealed run must be the one that the seal lists, which tells it from another run's,
+    too. That is as good as its own checksum.
     """
     seal = seal_of(path)
     if seal is None:
@@ -52,7 +54,10 @@ def own_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     tensors, metadata = _stored(path)
     expected = metadata.pop(CHECKSUM, None)
     if expected != _checksum(tensors, metadata):
-        raise RunError(f"{path} does not have the contents that were saved (its checksum differs); restore it from a copy or train again")
+        raise RunError(
+            f"{path} does not have the contents that were saved (its checksum differs); restore it from a copy or "
+            "train again"
+        )
     return tensors, metadata
 
 
@@ -97,10 +102,13 @@ def stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The weights and notes of a file that `save_tensors` wrote; one with numbers that are none is refused, too."""
+    """The weights and notes of a file that `save_tensors` wrote; one with numbers that are none is
+    refused, too."""
     tensors, notes = load_tensors(path)
     if bad := not_finite(tensors):
-        raise RunError(f"{path} has weights that are not numbers ({bad}); train again with a lower training.learning_rate")
+        raise RunError(
+            f"{path} has weights that are not numbers ({bad}); train again with a lower training.learning_rate"
+        )
     return tensors, notes
 
 
@@ -115,7 +123,8 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def fill_model(model: nn.Module, tensors: Mapping[str, Tensor], origin: Path) -> None:
-    """Copies `tensors` into the parameters of the same names; any difference in names or shapes is an error."""
+    """Copies `tensors` into the parameters of the same names; any difference in names or shapes is
+    an error."""
     parameters = model_tensors(model)
     if missing := sorted(parameters.keys() ^ tensors.keys()):
         raise RunError(f"{origin} does not fit its configuration: {missing[0]} is in only one of them")
@@ -133,8 +142,13 @@ def average_tensors(paths: Sequence[Path]) -> dict[str, Tensor]:
     total: dict[str, Tensor] = {}
     for path in paths:
         tensors = load_weights(path)[0]
-        if total and {name: tensor.shape for name, tensor in tensors.items()} != {name: tensor.shape for name, tensor in total.items()}:
-            raise RunError(f"{path} is not a checkpoint of the same model as {paths[0]}, so they have no average; restore it from a copy")
+        if total and {name: tensor.shape for name, tensor in tensors.items()} != {
+            name: tensor.shape for name, tensor in total.items()
+        }:
+            raise RunError(
+                f"{path} is not a checkpoint of the same model as {paths[0]}, so they have no average; restore it "
+                "from a copy"
+            )
         for name, tensor in tensors.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {name: (tensor / len(paths)).to(torch.float32) for name, tensor in total.items()}

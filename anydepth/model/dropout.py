@@ -8,8 +8,9 @@ STEPS = 2**16
 
 
 class Dropout(nn.Module):
-    """Inverted dropout. On a CPU the mask comes from 16 random bits an element, several times as fast as torch's Bernoulli draws;
-    the rate is then rounded to 1/65536, and the kept values are scaled by the rounded rate.
+    """Inverted dropout. On a CPU the mask comes from 16 random bits an element, several times as
+    fast as torch's Bernoulli draws; the rate is then rounded to 1/65536, and the kept values are
+    scaled by the rounded rate.
     """
 
     def __init__(self, rate: float) -> None:

@@ -20,7 +20,8 @@ class _ScaledGradient(torch.autograd.Function):
 def scale_gradient(x: Tensor, scale: float) -> Tensor:
     """`x`, whose gradient is multiplied by `scale` on the way back: SCALE_GRADIENT of Algorithm 1.
 
-    Departure: the paper writes scale * x + (1 - scale) * stop_gradient(x), which rounds x; here x passes unchanged.
+    Departure: the paper writes scale * x + (1 - scale) * stop_gradient(x), which rounds x; here x
+    passes unchanged.
     """
     scaled: Tensor = _ScaledGradient.apply(x, scale)  # type: ignore[no-untyped-call]
     return scaled
@@ -29,6 +30,7 @@ def scale_gradient(x: Tensor, scale: float) -> Tensor:
 def supervision_scales(ratio: float, blocks: int) -> tuple[float, ...]:
     """gamma_n = ratio * (N - n) for n < N, and gamma_N = 1 (appendix A, Algorithm 1).
 
-    Departure: the formula gives gamma_N = 0, by which Algorithm 1 would divide; gamma_N = 1 leaves the last block alone.
+    Departure: the formula gives gamma_N = 0, by which Algorithm 1 would divide; gamma_N = 1 leaves
+    the last block alone.
     """
     return (*(ratio * (blocks - n) for n in range(1, blocks)), 1.0)

@@ -4,7 +4,7 @@ import os
 
 import torch
 
-from anydepth.config import ModelConfig
+from anydepth.config.schema import ModelConfig
 from anydepth.errors import ConfigError
 from anydepth.model.transformer import Transformer
 
@@ -12,8 +12,11 @@ FLOAT = 4
 TRAINED = 4  # times the weights: gradients and two moments of Adam come with them
 
 
-def check_memory(config: ModelConfig, *, source_vocab: int, target_vocab: int, is_joint: bool, copies: int = TRAINED) -> None:
-    """Refuses a model of which `copies` would take more memory than this machine has, where that can be known.
+def check_memory(
+    config: ModelConfig, *, source_vocab: int, target_vocab: int, is_joint: bool, copies: int = TRAINED
+) -> None:
+    """Refuses a model of which `copies` would take more memory than this machine has, where that
+    can be known.
 
     Where there is a GPU, training happens there, and only the weights are made here.
     """
@@ -23,7 +26,8 @@ def check_memory(config: ModelConfig, *, source_vocab: int, target_vocab: int, i
     needed, there = FLOAT * parameters * (1 if torch.cuda.is_available() else copies), memory_bytes()
     if there is not None and needed > there:
         raise ConfigError(
-            f"a model of these settings has {parameters:,} weights, which takes {needed / 2**30:,.1f} GB, and this machine has "
+            f"a model of these settings has {parameters:,} weights, which takes {needed / 2**30:,.1f} GB, and "
+            "this machine has "
             f"{there / 2**30:,.1f} GB; lower model.blocks, model.encoder.dim or model.decoder.dim"
         )
 

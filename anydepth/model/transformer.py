@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from anydepth.config import ModelConfig
+from anydepth.config.schema import ModelConfig
 from anydepth.errors import ConfigError
 from anydepth.model.blocks import DecoderBlock, EncoderBlock
 from anydepth.model.cache import DecoderCache
@@ -24,7 +24,8 @@ Revise = Callable[[int, Tensor, Tensor], Tensor]
 class Transformer(nn.Module):
     """Encoder-decoder Transformer with output classifiers after its decoder blocks (Eqs. 1-3).
 
-    One path serves everything: keys and values are computed from whatever a position's state is, new or copied from below.
+    One path serves everything: keys and values are computed from whatever a position's state is,
+    new or copied from below.
     """
 
     def __init__(self, config: ModelConfig, *, source_vocab: int, target_vocab: int, is_joint: bool) -> None:
@@ -32,16 +33,20 @@ class Transformer(nn.Module):
         self.config = config
         encoder, decoder = config.encoder, config.decoder
         dropouts = {"dropout": config.dropout, "attention_dropout": config.attention_dropout}
-        self.encoder = nn.ModuleList(EncoderBlock(encoder.dim, encoder.ffn_dim, config.heads, **dropouts) for _ in range(encoder.blocks))
+        self.encoder = nn.ModuleList(
+            EncoderBlock(encoder.dim, encoder.ffn_dim, config.heads, **dropouts) for _ in range(encoder.blocks)
+        )
         self.decoder = nn.ModuleList(
-            DecoderBlock(decoder.dim, decoder.ffn_dim, config.heads, memory_dim=encoder.dim, **dropouts) for _ in range(config.blocks)
+            DecoderBlock(decoder.dim, decoder.ffn_dim, config.heads, memory_dim=encoder.dim, **dropouts)
+            for _ in range(config.blocks)
         )
         self.dropout = Dropout(config.dropout)
         self.target_embedding = _embedding(target_vocab, decoder.dim)
         if config.classifiers == "tied" and is_joint:
             if encoder.dim != decoder.dim:
                 raise ConfigError(
-                    f'model.classifiers = "tied" with a joint vocabulary ties both embeddings, but model.encoder.dim = {encoder.dim} and '
+                    'model.classifiers = "tied" with a joint vocabulary ties both embeddings, but model.encoder.dim = '
+                    f"{encoder.dim} and "
                     f"model.decoder.dim = {decoder.dim} differ; make them equal, or prepare separate vocabularies"
                 )
             self.source_embedding = self.target_embedding
@@ -64,7 +69,9 @@ class Transformer(nn.Module):
         assert n in self.config.classifier_exits, f"exit {n} has no classifier"
         if self.config.classifiers == "tied":
             return self.target_embedding.weight
-        matrix: Tensor = self.classifiers[self.config.classifier_exits.index(n) if self.config.classifiers == "untied" else 0]
+        matrix: Tensor = self.classifiers[
+            self.config.classifier_exits.index(n) if self.config.classifiers == "untied" else 0
+        ]
         return matrix
 
     def encode(
@@ -89,9 +96,10 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "block batch time dim"]:
         """The states h_t^n of all blocks (Eq. 1) for given target prefixes.
 
-        With `exits` None every position goes through every block (aligned, Eq. 4). With `exits` block n updates the positions
-        whose exit is n or higher and copies the others, so that the last block's states are h_t^{n_t} (mixed, Eq. 5).
-        `gradient_scales[n - 1]` multiplies the gradient that block n + 1 sends down to block n (Algorithm 1). Where `kept` names some
+        With `exits` None every position goes through every block (aligned, Eq. 4). With `exits`
+        block n updates the positions whose exit is n or higher and copies the others, so that the
+        last block's states are h_t^{n_t} (mixed, Eq. 5). `gradient_scales[n - 1]` multiplies the
+        gradient that block n + 1 sends down to block n (Algorithm 1). Where `kept` names some
         blocks, any other leaves every state as it is.
         """
         states = self.embed_targets(target_inputs)
@@ -119,8 +127,11 @@ class Transformer(nn.Module):
         return F.linear(hidden, self.classifier(n))
 
     def exit_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
-        """The scores of all words for states that left at `exits`, each from its own exit's classifier (Eq. 3)."""
-        distinct = torch.unique(exits).tolist() if self.config.classifiers == "untied" else [self.config.classifier_exits[-1]]
+        """The scores of all words for states that left at `exits`, each from its own exit's
+        classifier (Eq. 3)."""
+        distinct = (
+            torch.unique(exits).tolist() if self.config.classifiers == "untied" else [self.config.classifier_exits[-1]]
+        )
         if len(distinct) == 1:
             return self.logits_at(distinct[0], hidden)
         logits = hidden.new_empty(len(hidden), self.target_embedding.num_embeddings)
@@ -140,9 +151,10 @@ class Transformer(nn.Module):
     ) -> tuple[Float[Tensor, "row dim"], Int[Tensor, " row"]]:
         """One more position of every row: the states h_t^{n_t} and the exits n_t.
 
-        A row leaves after the block that its plan names. Before the first block, as n = 0, and after each block
-        `revise(n, hidden, planned)` may change the plans of the rows still running: those that it sent beyond n the last time. A row
-        that left goes on to feed keys and values of its copied state to every block above (section 2.2.1), each through that block's
+        A row leaves after the block that its plan names. Before the first block, as n = 0, and
+        after each block `revise(n, hidden, planned)` may change the plans of the rows still
+        running: those that it sent beyond n the last time. A row that left goes on to feed keys and
+        values of its copied state to every block above (section 2.2.1), each through that block's
         own projections.
         """
         states = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
@@ -162,13 +174,18 @@ class Transformer(nn.Module):
     def _run_block(
         self, n: int, states: Float[Tensor, "chosen 1 dim"], cache: DecoderCache, rows: Int[Tensor, " chosen"]
     ) -> Float[Tensor, "chosen 1 dim"]:
-        """Block n for some rows of a step. Rows of one sentence look at its source together, side by side as queries."""
+        """Block n for some rows of a step. Rows of one sentence look at its source together, side
+        by side as queries."""
         block = self._decoder_blocks[n - 1]
         states = block.attend_self(states, *cache.past_of(n, rows), is_causal=False)
-        if len(rows) == len(cache.memory) == len(cache.sentence_of_row):  # one row for each sentence, all of them running
+        if (
+            len(rows) == len(cache.memory) == len(cache.sentence_of_row)
+        ):  # one row for each sentence, all of them running
             keys, values = cache.source_of(n, block.source_attention, rows)
             return block.transform(block.attend_source(states, keys, values, cache.source_mask[:, None, None, :]))
-        sentences, place, counts = torch.unique_consecutive(cache.sentence_of_row[rows], return_inverse=True, return_counts=True)
+        sentences, place, counts = torch.unique_consecutive(
+            cache.sentence_of_row[rows], return_inverse=True, return_counts=True
+        )
         slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[place]
         grid = states.new_zeros(len(sentences), int(counts.max()), states.shape[-1])
         grid[place, slot] = states[:, 0]
@@ -177,7 +194,9 @@ class Transformer(nn.Module):
         grid = block.attend_source(grid, keys, values, mask)
         return block.transform(grid[place, slot].unsqueeze(1))
 
-    def _embed(self, embedding: nn.Embedding, tokens: Int[Tensor, "batch time"], *, start: int) -> Float[Tensor, "batch time dim"]:
+    def _embed(
+        self, embedding: nn.Embedding, tokens: Int[Tensor, "batch time"], *, start: int
+    ) -> Float[Tensor, "batch time dim"]:
         """Embeddings times sqrt(dim) plus the sinusoids of the positions from `start` on."""
         dim, stop = embedding.embedding_dim, start + tokens.shape[1]
         positions = _sinusoid_table(-(-stop // POSITIONS) * POSITIONS, dim)[start:stop].to(tokens.device)
@@ -186,7 +205,8 @@ class Transformer(nn.Module):
 
 
 def sinusoids(stop: int, dim: int) -> Float[Tensor, "time dim"]:
-    """The sinusoidal position vectors of positions 0..stop-1: sines in the first half, cosines in the second."""
+    """The sinusoidal position vectors of positions 0..stop-1: sines in the first half, cosines in
+    the second."""
     angles = torch.arange(stop)[:, None] * position_rates(dim)  # (time, dim / 2)
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 

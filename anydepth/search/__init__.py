@@ -1,0 +1,1 @@
+"""Beam search in small pure pieces."""

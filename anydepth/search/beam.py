@@ -14,7 +14,7 @@ from anydepth.exits.policies import Policy
 from anydepth.limits import MOST_BEAM
 from anydepth.model.cache import DecoderCache
 from anydepth.model.transformer import Transformer
-from anydepth.search.hypotheses import History, Hypothesis, Step
+from anydepth.search.hypotheses import History, Hypothesis, SearchStep
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
 
 __all__ = ["Hypothesis", "SearchSettings", "search"]
@@ -25,7 +25,8 @@ MOST_PENALTY = 10.0
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How wide and how far to search; a hypothesis scores sum of log-probabilities / length ** length_penalty."""
+    """How wide and how far to search; a hypothesis scores sum of log-probabilities / length **
+    length_penalty."""
 
     beam: int = 5
     length_penalty: float = 1.0
@@ -38,11 +39,15 @@ class SearchSettings:
         if self.beam < 1:
             raise UsageError(f"beam = {self.beam} holds no hypothesis; set it to 1 or more")
         if self.beam > MOST_BEAM:
-            raise UsageError(f"beam = {self.beam} holds more hypotheses than memory may; set it to {MOST_BEAM:,} or less")
+            raise UsageError(
+                f"beam = {self.beam} holds more hypotheses than memory may; set it to {MOST_BEAM:,} or less"
+            )
         if not 0 <= self.length_penalty <= MOST_PENALTY:
             raise UsageError(f"length_penalty = {self.length_penalty} must lie between 0 and {MOST_PENALTY:g}")
         if not 1 <= self.best <= self.beam:
-            raise UsageError(f"best = {self.best} must lie between 1 and beam = {self.beam}; lower best or widen the beam")
+            raise UsageError(
+                f"best = {self.best} must lie between 1 and beam = {self.beam}; lower best or widen the beam"
+            )
         if self.exact_length is not None and self.exact_length < 1:
             raise UsageError(f"exact_length = {self.exact_length} leaves nothing to produce; set it to 1 or more")
 
@@ -52,15 +57,20 @@ class SearchSettings:
         return NEVER_PRODUCED if self.exact_length is None else [*NEVER_PRODUCED, EOS]
 
     def limits(self, source_mask: Bool[Tensor, "sentence source"], *, max_length: int) -> Int[Tensor, " sentence"]:
-        """The most tokens that each output may have, EOS included; it depends on the length of its own source only."""
+        """The most tokens that each output may have, EOS included; it depends on the length of its
+        own source only."""
         lengths = source_mask.sum(dim=1).tolist()
-        limits = [min(max_length, self.exact_length or math.ceil(self.length_ratio * length) + self.length_offset) for length in lengths]
+        limits = [
+            min(max_length, self.exact_length or math.ceil(self.length_ratio * length) + self.length_offset)
+            for length in lengths
+        ]
         return torch.tensor(limits, dtype=torch.long, device=source_mask.device)
 
 
 @dataclass
 class Frontier:
-    """The sentences still searched. Their rows, `width` a sentence, stand together in the order of sentences."""
+    """The sentences still searched. Their rows, `width` a sentence, stand together in the order of
+    sentences."""
 
     sentences: Int[Tensor, " sentence"]  # numbers within the batch given to search
     limits: Int[Tensor, " sentence"]
@@ -92,9 +102,10 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The `settings.best` hypotheses of each sentence, best first.
 
-    A sentence is done when `beam` hypotheses have finished, or when its limit is reached: then the last token of those still running is
-    EOS, and they pay for it as the others do (with an `exact_length`, where nothing ends, they stay as they are). Dropout is off
-    meanwhile. `memory`, where given, is what the encoder made of the sentences before.
+    A sentence is done when `beam` hypotheses have finished, or when its limit is reached: then the
+    last token of those still running is EOS, and they pay for it as the others do (with an
+    `exact_length`, where nothing ends, they stay as they are). Dropout is off meanwhile. `memory`,
+    where given, is what the encoder made of the sentences before.
     """
     if len(source) == 0:
         return []
@@ -109,7 +120,9 @@ def search(
             decisions = policy.decisions()
             hidden, exits = model.step(frontier.tokens, cache, planned, decisions.revise)
             log_probs = decisions.word_logits(model, hidden, exits).log_softmax(dim=-1)
-            candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam, banned=settings.never_produced)
+            candidates = best_candidates(
+                frontier.totals, log_probs, count=2 * settings.beam, banned=settings.never_produced
+            )
             end_scores = log_probs[:, EOS] if settings.exact_length is None else None
             frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam, end_scores=end_scores)
         ranked = history.ranked(len(source), length_penalty=settings.length_penalty)
@@ -123,9 +136,14 @@ def start_frontier(limits: Int[Tensor, " sentence"], planned: Int[Tensor, "sente
 
 
 def best_candidates(
-    totals: Float[Tensor, "sentence width"], log_probs: Float[Tensor, "row vocab"], *, count: int, banned: Sequence[int] = NEVER_PRODUCED
+    totals: Float[Tensor, "sentence width"],
+    log_probs: Float[Tensor, "row vocab"],
+    *,
+    count: int,
+    banned: Sequence[int] = NEVER_PRODUCED,
 ) -> Candidates:
-    """The `count` best continuations of each sentence, or as many as there are; `banned` tokens never continue anything."""
+    """The `count` best continuations of each sentence, or as many as there are; `banned` tokens
+    never continue anything."""
     sentences, width = totals.shape
     vocab = log_probs.shape[1]
     sums = totals.view(-1, 1) + log_probs  # (row, vocab)
@@ -147,17 +165,19 @@ def advance(
     beam: int,
     end_scores: Float[Tensor, " row"] | None,
 ) -> Frontier:
-    """The frontier one token later; `history` learns what was kept and what came to its end, `cache` takes the new order.
+    """The frontier one token later; `history` learns what was kept and what came to its end,
+    `cache` takes the new order.
 
-    EOS finishes a hypothesis if it is among the `beam` best candidates. The best others live on, up to `beam` of them; no more
-    than one candidate of a row is EOS, so fewer live on only where the vocabulary is too small for more. At its limit a sentence that
-    lacks finished hypotheses gets those that end there with EOS, whose log-probabilities are `end_scores`; without these, it gets
+    EOS finishes a hypothesis if it is among the `beam` best candidates. The best others live on, up
+    to `beam` of them; no more than one candidate of a row is EOS, so fewer live on only where the
+    vocabulary is too small for more. At its limit a sentence that lacks finished hypotheses gets
+    those that end there with EOS, whose log-probabilities are `end_scores`; without these, it gets
     what would have lived on.
     """
     is_end = candidates.tokens == EOS
     sentences, count = is_end.shape
     rows, tokens = candidates.rows.flatten(), candidates.tokens.flatten()
-    history.steps.append(Step(frontier.entries[rows], tokens, exits[rows], candidates.token_scores.flatten()))
+    history.steps.append(SearchStep(frontier.entries[rows], tokens, exits[rows], candidates.token_scores.flatten()))
 
     sentence, place = is_end[:, :beam].nonzero(as_tuple=True)
     history.end(sentence * count + place, frontier.sentences[sentence])
@@ -175,7 +195,9 @@ def advance(
         is_unfinished = is_cut.repeat_interleave(old_width)
         is_unfinished[candidates.rows[:, :beam][is_end[:, :beam]]] = False
         forced = is_unfinished.nonzero()[:, 0]
-        history.force_ends(frontier.entries[forced], exits[forced], end_scores[forced], frontier.sentences[forced // old_width])
+        history.force_ends(
+            frontier.entries[forced], exits[forced], end_scores[forced], frontier.sentences[forced // old_width]
+        )
 
     kept = (~(is_full | is_cut)).nonzero()[:, 0]
     living = entries[kept].flatten()

@@ -1,0 +1,1 @@
+"""Text and tokens: corpora, tokenizers, prepared data and batches."""

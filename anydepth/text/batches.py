@@ -1,4 +1,5 @@
-"""Batches by token budget: padded tensors, and an endless shuffled stream that can be taken up at any position."""
+"""Batches by token budget: padded tensors, and an endless shuffled stream that can be taken up at
+any position."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +17,8 @@ from anydepth.text.tokens import TokenPairs
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs as padded tensors; masks are true at real tokens. Inputs at time t predict targets at time t."""
+    """Sentence pairs as padded tensors; masks are true at real tokens. Inputs at time t predict
+    targets at time t."""
 
     source: Int[Tensor, "batch source"]
     source_mask: Bool[Tensor, "batch source"]
@@ -51,7 +53,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Position:
-    """A place in the stream: the next batch is number `batch` of pool `pool` of epoch `epoch`, all from 0."""
+    """A place in the stream: the next batch is number `batch` of pool `pool` of epoch `epoch`, all
+    from 0."""
 
     epoch: int = 0
     pool: int = 0
@@ -89,8 +92,8 @@ def batch_plan(
 ) -> list[Int[np.ndarray, " batch"]]:
     """The indices sorted by length and cut into batches of rows * longest row <= max_tokens.
 
-    `lengths` belong to the indices one by one and include EOS. Equal lengths stay in the order in which they come. A row
-    that alone exceeds the budget is a batch of its own.
+    `lengths` belong to the indices one by one and include EOS. Equal lengths stay in the order in
+    which they come. A row that alone exceeds the budget is a batch of its own.
     """
     order = np.argsort(lengths, kind="stable")
     cuts: list[int] = []
@@ -103,14 +106,18 @@ def batch_plan(
 
 
 class BatchStream:
-    """An endless stream of batches, each a list of pair numbers, that is the same for the same seed.
+    """An endless stream of batches, each a list of pair numbers, that is the same for the same
+    seed.
 
-    An epoch permutes runs of `run_pairs` neighbouring pairs and gathers them into pools of about `pool_pairs`. Inside a pool
-    pairs are shuffled, sorted by length, cut into batches, and the batches are shuffled. So every pair comes once an epoch,
-    a corpus of one pool is shuffled as a whole, and memory holds one pool and one number a run whatever the corpus.
+    An epoch permutes runs of `run_pairs` neighbouring pairs and gathers them into pools of about
+    `pool_pairs`. Inside a pool pairs are shuffled, sorted by length, cut into batches, and the
+    batches are shuffled. So every pair comes once an epoch, a corpus of one pool is shuffled as a
+    whole, and memory holds one pool and one number a run whatever the corpus.
     """
 
-    def __init__(self, pairs: TokenPairs, *, max_tokens: int, seed: int, pool_pairs: int = 262_144, run_pairs: int = 1024) -> None:
+    def __init__(
+        self, pairs: TokenPairs, *, max_tokens: int, seed: int, pool_pairs: int = 262_144, run_pairs: int = 1024
+    ) -> None:
         if len(pairs) == 0:
             raise CorpusError("there are 0 pairs to train on; prepare data with at least one pair")
         if max_tokens < 1:
@@ -142,7 +149,8 @@ class BatchStream:
 
     def _pool_batches(self, epoch: int, pool: int) -> list[Int[np.ndarray, " batch"]]:
         """The batches of one pool in their order; none if the epoch has no such pool."""
-        # Pool numbers start at 1 here because SeedSequence pads with zeros: [seed, epoch] would equal [seed, epoch, 0].
+        # Pool numbers start at 1 here because SeedSequence pads with zeros: [seed, epoch] would
+        # equal [seed, epoch, 0].
         runs = self._randomness(epoch, 0).permutation(self.runs)
         runs = runs[pool * self.pool_runs : (pool + 1) * self.pool_runs]
         if len(runs) == 0:
@@ -162,10 +170,12 @@ class BatchStream:
 def training_batches(
     stream: BatchStream, position: Position, *, rank: int, world: int, accumulation: int
 ) -> Iterator[tuple[list[Batch], Position]]:
-    """One item an optimizer update: the batches of this rank, and the position after the update, equal on all ranks.
+    """One item an optimizer update: the batches of this rank, and the position after the update,
+    equal on all ranks.
 
-    An update takes world * accumulation batches of the stream, and rank r those in slots r, r + world, r + 2 world, ... So
-    two processes that accumulate 3 batches make the same updates as one that accumulates 6.
+    An update takes world * accumulation batches of the stream, and rank r those in slots r, r +
+    world, r + 2 world, ... So two processes that accumulate 3 batches make the same updates as one
+    that accumulates 6.
     """
     assert 0 <= rank < world and accumulation >= 1, (rank, world, accumulation)
     numbered = stream.from_position(position)

@@ -1,4 +1,5 @@
-"""Parallel text: lines of plain or gzipped UTF-8 files, read in step, and the rule that drops bad pairs."""
+"""Parallel text: lines of plain or gzipped UTF-8 files, read in step, and the rule that drops bad
+pairs."""
 
 import gzip
 import io
@@ -24,9 +25,11 @@ class ReadableLines(Protocol):
 
 
 def open_lines(path: Path) -> Iterator[str]:
-    r"""The lines of a UTF-8 file, one at a time, without their ends; a name that ends in .gz is unpacked.
+    r"""The lines of a UTF-8 file, one at a time, without their ends; a name that ends in .gz is
+    unpacked.
 
-    Only \n and \r\n end a line. U+2028, \x0b, \x85 and the like, which str.splitlines would cut at, stay inside it.
+    Only \n and \r\n end a line. U+2028, \x0b, \x85 and the like, which str.splitlines would cut at,
+    stay inside it.
     """
     path = Path(path)
     try:
@@ -37,11 +40,14 @@ def open_lines(path: Path) -> Iterator[str]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CorpusError(f"{path} is truncated or not gzip ({error}); fetch or compress it again") from error
     except OSError as error:
-        raise CorpusError(f"cannot read {path}: {error.strerror or error}; check the path and its permissions") from error
+        raise CorpusError(
+            f"cannot read {path}: {error.strerror or error}; check the path and its permissions"
+        ) from error
 
 
 def decoded_lines(file: ReadableLines, name: str) -> Iterator[str]:
-    """The lines of an open binary file or pipe, as `open_lines` gives them; `name` stands in error messages."""
+    """The lines of an open binary file or pipe, as `open_lines` gives them; `name` stands in error
+    messages."""
     for number, raw in enumerate(_bounded_lines(file), start=1):
         if len(raw) > LONGEST_LINE:
             raise CorpusError(f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence a line")
@@ -59,11 +65,14 @@ def side_path(prefix: str | Path, language: str) -> Path:
     for path in (plain, packed):
         if path.is_file():
             return path
-    raise CorpusError(f"there is neither {plain} nor {packed}; give the path without the language ending, as in data/train")
+    raise CorpusError(
+        f"there is neither {plain} nor {packed}; give the path without the language ending, as in data/train"
+    )
 
 
 def read_pairs(prefix: str | Path, source_lang: str, target_lang: str) -> Iterator[tuple[str, str]]:
-    """Pairs of lines of the two files, in step and one at a time; the files must exist now, not only when iterated."""
+    """Pairs of lines of the two files, in step and one at a time; the files must exist now, not
+    only when iterated."""
     return _pairs_in_step(side_path(prefix, source_lang), side_path(prefix, target_lang))
 
 
@@ -71,8 +80,9 @@ def read_pairs(prefix: str | Path, source_lang: str, target_lang: str) -> Iterat
 class PairFilter:
     """Which pairs are unfit for training, by their lengths in tokens.
 
-    A pair is unbalanced when its longer side has more than `max_ratio` times the tokens of the shorter one. Longer sides
-    of up to `always_balanced` tokens are exempt: "Danke" against "Thank you very much" is no misalignment.
+    A pair is unbalanced when its longer side has more than `max_ratio` times the tokens of the
+    shorter one. Longer sides of up to `always_balanced` tokens are exempt: "Danke" against "Thank
+    you very much" is no misalignment.
     """
 
     max_tokens: int = 250
@@ -83,7 +93,9 @@ class PairFilter:
         if self.max_tokens < 1:
             raise CorpusError(f"--max-tokens {self.max_tokens} would drop every pair; set it to 1 or more, as in 250")
         if not self.max_ratio >= 1:
-            raise CorpusError(f"--max-ratio {self.max_ratio} would drop every long pair; set it to 1 or more, as in 3.0")
+            raise CorpusError(
+                f"--max-ratio {self.max_ratio} would drop every long pair; set it to 1 or more, as in 3.0"
+            )
 
     def reason(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> str | None:
         """Why the pair is dropped: "empty", "too long" or "unbalanced"; None if it is kept."""
@@ -116,7 +128,8 @@ def _decode_line(raw: bytes, name: str, number: int) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CorpusError(
-            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of the line); "
+            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} "
+            "of the line); "
             "convert the file to UTF-8, for instance with iconv"
         ) from error
 
@@ -131,7 +144,8 @@ def _pairs_in_step(source_path: Path, target_path: Path) -> Iterator[tuple[str, 
     if source_count != target_count:
         raise CorpusError(
             f"{source_path.name} has {source_count:,} lines but {target_path.name} has {target_count:,}; "
-            f"each line of one must translate the same line of the other, so look in {source_path.parent} for where they part"
+            f"each line of one must translate the same line of the other, so look in {source_path.parent} for "
+            "where they part"
         )
     if source_count == 0:
         raise CorpusError(f"{source_path} and {target_path} are empty; give files with one sentence a line")

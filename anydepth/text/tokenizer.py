@@ -1,4 +1,5 @@
-"""SentencePiece subwords that give every string back exactly, with bytes for whatever the vocabulary lacks."""
+"""SentencePiece subwords that give every string back exactly, with bytes for whatever the
+vocabulary lacks."""
 
 import hashlib
 import io
@@ -13,23 +14,26 @@ from typing import SupportsIndex
 
 import sentencepiece
 
-from anydepth import atomic
 from anydepth.errors import CorpusError
-from anydepth.reading import LARGE, Unreadable, read_bytes
-from anydepth.text.heartbeat import told_while_waiting
+from anydepth.files import atomic
+from anydepth.files.reading import LARGE, Unreadable, read_bytes
+from anydepth.messages.heartbeat import told_while_waiting
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
-# SentencePiece writes a space as this character, so the character itself can only travel as its three bytes.
+# SentencePiece writes a space as this character, so the character itself can only travel as its
+# three bytes.
 WORD_START = "\u2581"
 # Characters that make up the remaining hundredth of a percent of a corpus are spelled in bytes.
 CHARACTER_COVERAGE = 0.9999
-# SentencePiece ends the whole process at a word of 65,536 characters, and learns nothing from a long one that others would share.
+# SentencePiece ends the whole process at a word of 65,536 characters, and learns nothing from a
+# long one that others would share.
 LONGEST_WORD = 10_000
 
 
 class Tokenizer:
-    """A SentencePiece model; a space is put before every text, so that a first word is the same piece as a later one."""
+    """A SentencePiece model; a space is put before every text, so that a first word is the same
+    piece as a later one."""
 
     def __init__(self, model_bytes: bytes) -> None:
         self.model_bytes = model_bytes
@@ -108,7 +112,8 @@ class Tokenizer:
         return [ids or self.encode(line) for line, ids in zip(lines, encoded, strict=True)]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
-        """The text of `ids`; PAD, BOS and EOS are passed over, and bytes that are no UTF-8 become U+FFFD."""
+        """The text of `ids`; PAD, BOS and EOS are passed over, and bytes that are no UTF-8 become
+        U+FFFD."""
         text: str = self._processor.decode([int(piece) for piece in ids])
         return text.removeprefix(" ")
 
@@ -118,12 +123,19 @@ class Tokenizer:
 
 
 def train_tokenizer(
-    lines: Iterable[str], *, vocab_size: int, sample: int = 1_000_000, seed: int = 1, report: Callable[[str], None] = lambda text: None
+    lines: Iterable[str],
+    *,
+    vocab_size: int,
+    sample: int = 1_000_000,
+    seed: int = 1,
+    report: Callable[[str], None] = lambda text: None,
 ) -> Tokenizer:
-    """A BPE tokenizer of exactly `vocab_size` pieces, learned from at most `sample` lines drawn at random.
+    """A BPE tokenizer of exactly `vocab_size` pieces, learned from at most `sample` lines drawn at
+    random.
 
-    The lines are read once and only the drawn ones are held in memory. Same lines and seed, same tokenizer. SentencePiece does not tell
-    how far it is, so `report` gets a line now and then that it is at work.
+    The lines are read once and only the drawn ones are held in memory. Same lines and seed, same
+    tokenizer. SentencePiece does not tell how far it is, so `report` gets a line now and then that
+    it is at work.
     """
     drawn = draw_lines(lines, sample=sample, seed=seed)
     drawn = [text for line in drawn if (text := _learnable(line)).strip()]
@@ -160,9 +172,11 @@ def _train(lines: Sequence[str], vocab_size: int) -> bytes:
 
 
 def draw_lines(lines: Iterable[str], *, sample: int, seed: int) -> list[str]:
-    """At most `sample` of the lines, each with the same chance, holding no more than that many at any time.
+    """At most `sample` of the lines, each with the same chance, holding no more than that many at
+    any time.
 
-    Li's algorithm L: the gap to the next line that enters the reservoir is drawn, not a number for each line.
+    Li's algorithm L: the gap to the next line that enters the reservoir is drawn, not a number for
+    each line.
     """
     stream: Iterator[str] = iter(lines)
     reservoir = list(islice(stream, sample))
@@ -199,13 +213,17 @@ def _training_failure(message: str, vocab_size: int) -> str:
     if too_large := re.search(r"value <= (\d+)", message):
         largest = int(too_large[1])
         return (
-            f"a vocabulary of {vocab_size:,} pieces is more than this text allows: the largest possible is {largest:,}; "
+            f"a vocabulary of {vocab_size:,} pieces is more than this text allows: the largest possible is "
+            f"{largest:,}; "
             f"set --vocab-size to {largest} or less, or give more text"
         )
     if too_small := re.search(r"\d+ vs (\d+)", message):
         smallest = int(too_small[1])
         return (
-            f"a vocabulary of {vocab_size:,} pieces cannot hold the 256 bytes, 4 control pieces and every character of this text: "
+            f"a vocabulary of {vocab_size:,} pieces cannot hold the 256 bytes, 4 control pieces and every "
+            "character of this text: "
             f"the smallest possible is {smallest:,}; set --vocab-size to {smallest} or more"
         )
-    return f"SentencePiece cannot learn {vocab_size:,} pieces from this text: {message.strip()}; check the training files"
+    return (
+        f"SentencePiece cannot learn {vocab_size:,} pieces from this text: {message.strip()}; check the training files"
+    )

@@ -1,4 +1,5 @@
-"""Token files: every sentence of one side in one flat array, and the offsets at which they start."""
+"""Token files: every sentence of one side in one flat array, and the offsets at which they
+start."""
 
 import os
 from collections.abc import Sequence
@@ -14,12 +15,14 @@ OFFSET_TYPE = np.dtype("<i8")
 
 
 def token_type(vocab_size: int) -> np.dtype[np.unsignedinteger]:
-    """The smallest little-endian type that holds every token id: two bytes up to 65,536 tokens, then four."""
+    """The smallest little-endian type that holds every token id: two bytes up to 65,536 tokens,
+    then four."""
     return np.dtype("<u2") if vocab_size <= 2**16 else np.dtype("<u4")
 
 
 class TokenWriter:
-    """Appends sentences to a token file and its offsets; a context manager, whose end closes both."""
+    """Appends sentences to a token file and its offsets; a context manager, whose end closes
+    both."""
 
     def __init__(self, path_tokens: Path, path_offsets: Path, vocab_size: int) -> None:
         self.sentences = 0
@@ -47,13 +50,16 @@ class TokenWriter:
     def __enter__(self) -> "TokenWriter":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with self._tokens_file, self._offsets_file:
             self.flush()
 
 
 class TokenSide:
-    """The sentences of one language: a flat array of tokens, and the sentences + 1 offsets that cut it."""
+    """The sentences of one language: a flat array of tokens, and the sentences + 1 offsets that cut
+    it."""
 
     def __init__(self, tokens: UInt[np.ndarray, " tokens"], offsets: Int[np.ndarray, " cuts"]) -> None:
         self.tokens = tokens

@@ -1,0 +1,1 @@
+"""Losses, the objective that workers share, and the loop."""

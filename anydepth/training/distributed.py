@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-# Were DistributedDataParallel the last to let go of the group, its end could wait for ever for a thread that waits for Python
-# (https://github.com/pytorch/pytorch/issues/56297), so the group is held here until the process ends.
+# Were DistributedDataParallel the last to let go of the group, its end could wait for ever for a
+# thread that waits for Python (https://github.com/pytorch/pytorch/issues/56297), so the group is
+# held here until the process ends.
 _held: list[object] = []
 
 
@@ -44,9 +45,14 @@ class Workers:
 
 @contextmanager
 def workers() -> Iterator[Workers]:
-    """The group of processes that `torchrun` describes in the environment; one process without it."""
+    """The group of processes that `torchrun` describes in the environment; one process without
+    it."""
     world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else torch.device("cpu")
+    device = (
+        torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        if torch.cuda.is_available()
+        else torch.device("cpu")
+    )
     if world == 1:
         yield Workers(0, 1, device)
         return

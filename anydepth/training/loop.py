@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from anydepth.bleu_oracle.table import training_scores
 from anydepth.errors import CorpusError, Interrupted, RunError, TrainingError
-from anydepth.exits.adaptive import AdaptiveTransformer, check_shape, new_model, start_from
-from anydepth.exits.scores import training_scores
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
-from anydepth.model.run import INTERRUPTED, Run
+from anydepth.runs.models import check_shape, new_model, start_from
+from anydepth.runs.run import INTERRUPTED, Run
 from anydepth.text.batches import Batch, BatchStream, Position, training_batches
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
 from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
-from anydepth.training.state import Progress, load_state, make_optimizer, save_state
+from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state
 from anydepth.training.update import accumulate_gradients, clip_and_step, failure
 from anydepth.training.validation import validation_exit_loss, validation_losses
 
@@ -28,10 +29,13 @@ ScoreExits = Callable[[AdaptiveTransformer], list[float]]
 class Training:
     """One run of training: what changes while it goes on, and the steps that change it.
 
-    `score_exits` gives the BLEU of every exit on some validation sentences; it is passed in because scoring lies beyond training.
+    `score_exits` gives the BLEU of every exit on some validation sentences; it is passed in because
+    scoring lies beyond training.
     """
 
-    def __init__(self, run: Run, data: PreparedData, workers: Workers, reporter: Reporter, score_exits: ScoreExits) -> None:
+    def __init__(
+        self, run: Run, data: PreparedData, workers: Workers, reporter: Reporter, score_exits: ScoreExits
+    ) -> None:
         self.run, self.data, self.workers, self.reporter, self.score_exits = run, data, workers, reporter, score_exits
         self.config = run.config
         if run.seal.has(run.state_file):
@@ -42,9 +46,11 @@ class Training:
             start_from(self.model, run.start_file)
         self.model.to(workers.device)
         self.scores = training_scores(run, self.config)
-        self.objective = workers.wrap(TrainingObjective(self.model, self.config, self.scores.train if self.scores else None))
+        self.objective = workers.wrap(
+            TrainingObjective(self.model, self.config, self.scores.train if self.scores else None)
+        )
         self.optimizer = make_optimizer(self.model, self.config)
-        self.progress = Progress()
+        self.progress = TrainingProgress()
         self.stop = StopRequest()
 
     def resume(self) -> None:
@@ -61,10 +67,13 @@ class Training:
             self.reporter.say(f"going on after update {self.progress.update:,}")
 
     def go(self) -> None:
-        """Trains until the budget is spent, patience is lost or the user interrupts; leaves model.safetensors behind."""
+        """Trains until the budget is spent, patience is lost or the user interrupts; leaves
+        model.safetensors behind."""
         config, workers, progress = self.config.training, self.workers, self.progress
         stream = BatchStream(self.data.pairs("train"), max_tokens=config.batch_tokens, seed=config.seed)
-        batches = training_batches(stream, progress.position, rank=workers.rank, world=workers.world, accumulation=config.accumulation)
+        batches = training_batches(
+            stream, progress.position, rank=workers.rank, world=workers.world, accumulation=config.accumulation
+        )
         spent_before, started = progress.seconds, time.monotonic()
         recent = Recent()
         with self.stop.on_signals():
@@ -73,7 +82,9 @@ class Training:
                 update, rate = progress.update + 1, learning_rate(config, progress.update + 1, seconds=progress.seconds)
                 sums = accumulate_gradients(self.objective, mine, workers, seed=config.seed, update=update)
                 if not clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
-                    raise failure(mine, sums.batch_losses, workers, update=update, text_of=self.source_text, advice=self.advice())
+                    raise failure(
+                        mine, sums.batch_losses, workers, update=update, text_of=self.source_text, advice=self.advice()
+                    )
                 progress.update, progress.position = update, position
                 progress.seconds = spent_before + time.monotonic() - started
                 recent.add(sums)
@@ -86,14 +97,16 @@ class Training:
             self.end()
 
     def next_batches(self, batches: Iterator[tuple[list[Batch], Position]]) -> tuple[list[Batch], Position]:
-        """The batches of the next update; a place in the data that there is not came out of the saved state."""
+        """The batches of the next update; a place in the data that there is not came out of the
+        saved state."""
         try:
             return next(batches)
         except CorpusError as error:
             raise RunError(f"{self.run.state_file} does not fit its data: {error}") from error
 
     def is_over(self) -> bool:
-        """Whether to stop before the next update. Every worker gives the same answer, by the main worker's clock."""
+        """Whether to stop before the next update. Every worker gives the same answer, by the main
+        worker's clock."""
         config, progress = self.config.training, self.progress
         has_lost_patience = config.patience is not None and progress.validations_since_best >= config.patience
         is_spent = budget_used(config, progress.update, seconds=progress.seconds) >= 1
@@ -105,19 +118,34 @@ class Training:
         return ended > 0 or asked > 0
 
     def report(self, recent: "Recent", rate: float) -> None:
-        """Moves the bar, and every `log_every` updates tells the mean loss of each exit since the last time."""
-        progress, used = self.progress, budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds)
+        """Moves the bar, and every `log_every` updates tells the mean loss of each exit since the
+        last time."""
+        progress, used = (
+            self.progress,
+            budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds),
+        )
         left = describe_time(progress.seconds * (1 - used) / used if used else 0.0)
-        self.reporter.progress(used, f"nll {recent.losses[0]:.2f}-{recent.losses[-1]:.2f}  {recent.speed:,.0f} tokens/s  {left} left")
+        self.reporter.progress(
+            used, f"nll {recent.losses[0]:.2f}-{recent.losses[-1]:.2f}  {recent.speed:,.0f} tokens/s  {left} left"
+        )
         if progress.update % self.config.training.log_every:
             return
         losses, epoch = recent.losses, progress.position.epoch + 1
         self.reporter.say(
-            f"update {progress.update:,}  epoch {epoch}  nll {describe_exits(losses)}{describe_exit_figures(recent.exit_figures)}  "
+            f"update {progress.update:,}  epoch {epoch}  nll "
+            f"{describe_exits(losses)}{describe_exit_figures(recent.exit_figures)}  "
             f"rate {rate:.2e}  {recent.speed:,.0f} tokens/s  {left} left"
         )
-        figures = {"update": progress.update, "epoch": epoch, "loss": recent.loss, "nll": losses, "rate": rate} | recent.exit_figures
-        self.reporter.measured("train", figures | {"tokens_per_second": round(recent.speed), "seconds": round(progress.seconds, 1)})
+        figures = {
+            "update": progress.update,
+            "epoch": epoch,
+            "loss": recent.loss,
+            "nll": losses,
+            "rate": rate,
+        } | recent.exit_figures
+        self.reporter.measured(
+            "train", figures | {"tokens_per_second": round(recent.speed), "seconds": round(progress.seconds, 1)}
+        )
         recent.restart()
 
     def validate(self) -> None:
@@ -134,7 +162,8 @@ class Training:
             text = f"update {progress.update:,}  valid nll {describe_exits(losses)}{told}"
             self.reporter.say(text + (f"  BLEU {describe_exits(bleu, digits=1)}" if bleu else ""))
             self.reporter.measured(
-                "valid", {"update": progress.update, "nll": losses, "bleu": bleu, "seconds": round(progress.seconds, 1)} | exits
+                "valid",
+                {"update": progress.update, "nll": losses, "bleu": bleu, "seconds": round(progress.seconds, 1)} | exits,
             )
             weighed = self.config.exits.exit_loss_weight * exits.get("exit_loss", 0.0)
             trained = losses[-1:] if self.config.training.mode == "layerdrop" else losses
@@ -142,7 +171,9 @@ class Training:
             progress.validations_since_best += 1
             if progress.best is None or value < progress.best:
                 progress.best, progress.best_update, progress.validations_since_best = value, progress.update, 0
-                save_tensors(self.run.best_file(progress.update), model_tensors(self.model), {"update": str(progress.update)})
+                save_tensors(
+                    self.run.best_file(progress.update), model_tensors(self.model), {"update": str(progress.update)}
+                )
         progress.validated_update = progress.update
         self.workers.wait()
 
@@ -152,7 +183,11 @@ class Training:
             return {}
         pairs, batch_tokens = self.data.pairs("valid"), self.config.validation.batch_tokens
         scores = self.scores.valid if self.scores else None
-        return {"exit_loss": validation_exit_loss(self.model, pairs, self.config.exits, batch_tokens=batch_tokens, scores=scores)}
+        return {
+            "exit_loss": validation_exit_loss(
+                self.model, pairs, self.config.exits, batch_tokens=batch_tokens, scores=scores
+            )
+        }
 
     def save(self) -> None:
         """Leaves a state to go on from, and the weights of the last checkpoints for averaging."""
@@ -164,7 +199,8 @@ class Training:
         self.run.seal.remove(file for _, file in self.run.checkpoints()[: -self.config.training.average])
 
     def leave_state(self) -> None:
-        """Leaves a state to go on from, and no checkpoint: an interrupted run must average what one without a pause does."""
+        """Leaves a state to go on from, and no checkpoint: an interrupted run must average what one
+        without a pause does."""
         self.check_weights()
         if self.workers.is_main and self.progress.update > 0:
             save_state(self.run.state_file, self.model, self.optimizer, self.progress)
@@ -172,7 +208,8 @@ class Training:
             self.run.seal.add_metrics(self.run.metrics_file.read_bytes())
 
     def forget_other_bests(self) -> None:
-        """Removes the best weights that the state on disk does not tell of: no longer needed, or of updates that are done again."""
+        """Removes the best weights that the state on disk does not tell of: no longer needed, or of
+        updates that are done again."""
         if self.workers.is_main:
             kept = self.run.best_file(self.progress.best_update)
             self.run.seal.remove(file for file in self.run.best_files() if file != kept)
@@ -180,17 +217,24 @@ class Training:
     def check_weights(self) -> None:
         """Stops every worker before weights that are not numbers are saved or measured."""
         if bad := not_finite(model_tensors(self.model)):
-            what = f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; {self.advice()}"
+            what = (
+                f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; "
+                f"{self.advice()}"
+            )
             raise TrainingError(what if self.workers.is_main else "")
 
     def end(self) -> None:
-        """Leaves a state and says how to go on, or measures once more and chooses the final weights."""
+        """Leaves a state and says how to go on, or measures once more and chooses the final
+        weights."""
         progress = self.progress
         if self.stop.is_asked:
             self.leave_state()
             told = self.leave_unfinished_weights() if self.workers.is_main else ""
             self.workers.wait()
-            how = f"stopped after update {progress.update:,}; {told}go on with `anydepth train --resume --to {self.run.folder}`"
+            how = (
+                f"stopped after update {progress.update:,}; {told}go on with `anydepth train --resume --to "
+                f"{self.run.folder}`"
+            )
             raise Interrupted(how if self.workers.is_main else "")
         if progress.validated_update != progress.update:
             self.validate()
@@ -207,7 +251,9 @@ class Training:
             tensors, origin = model_tensors(self.model), "the last update"
         save_tensors(self.run.weights_file, tensors)
         spent = describe_time(progress.seconds)
-        self.reporter.say(f"trained {progress.update:,} updates in {spent}; {self.run.weights_file} has the weights of {origin}")
+        self.reporter.say(
+            f"trained {progress.update:,} updates in {spent}; {self.run.weights_file} has the weights of {origin}"
+        )
 
     def best_weights(self) -> tuple[dict[str, Tensor], str]:
         """The weights of the best validation, and what to call them."""
@@ -215,7 +261,8 @@ class Training:
         return load_weights(self.run.best_file(update))[0], f"the best validation (update {update:,})"
 
     def leave_unfinished_weights(self) -> str:
-        """Leaves weights to translate with until training goes on, and tells which; those of a training that ended stay."""
+        """Leaves weights to translate with until training goes on, and tells which; those of a
+        training that ended stay."""
         run, progress = self.run, self.progress
         if progress.update == 0 or (run.weights_file.exists() and run.interrupted_at() is None):
             return ""
@@ -226,8 +273,14 @@ class Training:
 
     def advice(self) -> str:
         """What to do when a loss or a weight is not a number."""
-        saved = f"{self.run.state_file} still holds the last good state" if self.run.state_file.exists() else "nothing was saved yet"
-        return f"{saved}; lower training.learning_rate (now {self.config.training.learning_rate}) or look at those pairs"
+        saved = (
+            f"{self.run.state_file} still holds the last good state"
+            if self.run.state_file.exists()
+            else "nothing was saved yet"
+        )
+        return (
+            f"{saved}; lower training.learning_rate (now {self.config.training.learning_rate}) or look at those pairs"
+        )
 
     def source_text(self, pair: int) -> str:
         """The source side of a training pair."""

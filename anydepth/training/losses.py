@@ -22,8 +22,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     """Loss and gradient in one pass over chunks of rows.
 
     With p = softmax(W h) and smoothing e over V words the gradient of a row's loss by its logits is
-    p - (1 - e) onehot(y) - e / V. Only p needs the size of the vocabulary: the other two terms reach h and W as a row of W, the mean of
-    W and a sum of h, so each chunk costs three matrix products, one softmax and nothing else of that size.
+    p - (1 - e) onehot(y) - e / V. Only p needs the size of the vocabulary: the other two terms
+    reach h and W as a row of W, the mean of W and a sum of h, so each chunk costs three matrix
+    products, one softmax and nothing else of that size.
     """
 
     @staticmethod
@@ -39,7 +40,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         is_for_oracle: bool,
     ) -> tuple[Tensor | None, ...]:
         words, matrix = len(classifier), classifier.to(precision)
-        scoring = classifier if is_for_oracle else matrix  # an oracle chooses by differences that bfloat16 does not have
+        scoring = (
+            classifier if is_for_oracle else matrix
+        )  # an oracle chooses by differences that bfloat16 does not have
         mean_word = classifier.mean(dim=0)
         log_likelihoods, losses = hidden.new_empty(len(hidden)), hidden.new_empty(len(hidden))
         correct = torch.empty_like(targets, dtype=torch.bool) if is_for_oracle else None
@@ -94,12 +97,15 @@ def chunked_cross_entropy(
     precision: torch.dtype = torch.float32,
     is_for_oracle: bool = False,
 ) -> RowLosses:
-    """The weighted sum of the rows' label-smoothed losses, and without gradient each row's loss and log-likelihood.
+    """The weighted sum of the rows' label-smoothed losses, and without gradient each row's loss and
+    log-likelihood.
 
-    The terms of Eq. 4 for all rows that share a classifier. `gradient_weights`, where given, replace `weights` in the gradient alone: the
-    scaling of appendix A. `precision` is that of the matrix products, the logits and their softmax (bfloat16 leaves a loss about
-    three digits); sums stay in the precision of `hidden`. `is_for_oracle` makes the logits in the precision of `hidden`, too, whatever
-    that of the gradient's products, and tells in which rows the target is the argmax, of equal words the first.
+    The terms of Eq. 4 for all rows that share a classifier. `gradient_weights`, where given,
+    replace `weights` in the gradient alone: the scaling of appendix A. `precision` is that of the
+    matrix products, the logits and their softmax (bfloat16 leaves a loss about three digits); sums
+    stay in the precision of `hidden`. `is_for_oracle` makes the logits in the precision of
+    `hidden`, too, whatever that of the gradient's products, and tells in which rows the target is
+    the argmax, of equal words the first.
     """
     gradient_weights = weights if gradient_weights is None else gradient_weights
     arguments = (hidden, classifier, targets, weights, gradient_weights, label_smoothing, precision, is_for_oracle)

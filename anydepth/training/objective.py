@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from anydepth.config import Config, exit_weights
+from anydepth.bleu_oracle.table import ScoreTable
+from anydepth.config.schema import Config, exit_weights
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
 from anydepth.exits.oracles import OracleError, oracle_exits, score_oracle
-from anydepth.exits.scores import ScoreTable
 from anydepth.model.gradients import supervision_scales
 from anydepth.text.batches import Batch
 from anydepth.training.losses import chunked_cross_entropy
@@ -57,8 +57,9 @@ class ScoredRows(NamedTuple):
 class TrainingObjective(nn.Module):
     """The one module that data-parallel training wraps: a batch in, sums of losses out.
 
-    Everything returned is a sum over target tokens; the caller divides by the tokens of the whole global batch. `scores` are those of
-    the training pairs at each exit, which the BLEU oracle needs.
+    Everything returned is a sum over target tokens; the caller divides by the tokens of the whole
+    global batch. `scores` are those of the training pairs at each exit, which the BLEU oracle
+    needs.
     """
 
     def __init__(self, model: AdaptiveTransformer, config: Config, scores: ScoreTable | None = None) -> None:
@@ -76,9 +77,11 @@ class TrainingObjective(nn.Module):
         self.between_blocks = None if ratio is None else tuple(1 / scale for scale in self.supervision[1:])
 
     def forward(self, batch: Batch, seed: int, update_seed: int = 0) -> BatchSums:
-        """L_dec (Eqs. 4 and 5), or L_dec + alpha L_exit (Eq. 7) with a halting module, and the sums to report.
+        """L_dec (Eqs. 4 and 5), or L_dec + alpha L_exit (Eq. 7) with a halting module, and the sums
+        to report.
 
-        Random choices depend on `seed`, but which blocks are left out depends on `update_seed`, which all batches of an update share.
+        Random choices depend on `seed`, but which blocks are left out depends on `update_seed`,
+        which all batches of an update share.
         """
         memory = self.model.encode(batch.source, batch.source_mask)
         match self.training_config.mode:
@@ -99,7 +102,11 @@ class TrainingObjective(nn.Module):
         states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks)
         is_for_oracle = self.model.halting is not None and self.scores is None
         scored = self.decoding_loss(self.aligned_rows(batch, states), is_for_oracle=is_for_oracle)
-        return _sums(scored.total, scored) if self.model.halting is None else self.joint_loss(batch, memory, states, scored, seed)
+        return (
+            _sums(scored.total, scored)
+            if self.model.halting is None
+            else self.joint_loss(batch, memory, states, scored, seed)
+        )
 
     def joint_loss(
         self,
@@ -109,10 +116,12 @@ class TrainingObjective(nn.Module):
         scored: ScoredRows,
         seed: int,
     ) -> BatchSums:
-        """L_dec + alpha L_exit (Eq. 7), whose exit part reaches the encoder and decoder unless it is told to stop at their states.
+        """L_dec + alpha L_exit (Eq. 7), whose exit part reaches the encoder and decoder unless it
+        is told to stop at their states.
 
-        Beyond the paper, `path_weight` adds the mixed loss (Eq. 5) of one path whose exits are drawn from q, so that the upper blocks learn
-        to read states that were copied as they will be.
+        Beyond the paper, `path_weight` adds the mixed loss (Eq. 5) of one path whose exits are
+        drawn from q, so that the upper blocks learn to read states that were copied as they will
+        be.
         """
         config, halting = self.exits_config, self.model.halting
         assert halting is not None
@@ -127,35 +136,47 @@ class TrainingObjective(nn.Module):
         chosen = halting.default_exits(log_probs.detach())
         counted = ((oracle, taught), (chosen, batch.target_mask))
         counts = [torch.bincount(exits[where] - 1, minlength=self.model.blocks) for exits, where in counted]
-        return _sums(total, scored)._replace(exit_loss=own_loss.detach(), oracle_exits=counts[0], halting_exits=counts[1])
+        return _sums(total, scored)._replace(
+            exit_loss=own_loss.detach(), oracle_exits=counts[0], halting_exits=counts[1]
+        )
 
     def lesson(self, batch: Batch, scored: ScoredRows) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
-        """The oracle's exits, and the targets that it has one for: all, or with the BLEU oracle those of sentences that were scored.
+        """The oracle's exits, and the targets that it has one for: all, or with the BLEU oracle
+        those of sentences that were scored.
 
-        The exit loss of the others is 0 and they count in its denominator, so that the gradient stays a sum over sentences.
+        The exit loss of the others is 0 and they count in its denominator, so that the gradient
+        stays a sum over sentences.
         """
         if self.scores is None:
             return self.oracle(batch, scored), batch.target_mask
         return scored_lesson(batch, self.scores, exit_penalty=self.exits_config.exit_penalty)
 
     def oracle(self, batch: Batch, scored: ScoredRows) -> Int[Tensor, "batch time"]:
-        """The exit q* that each target should have been given, by what every exit says of it without label smoothing, in float32."""
+        """The exit q* that each target should have been given, by what every exit says of it
+        without label smoothing, in float32."""
         shape = (len(self.exits), *batch.targets.shape)
-        likelihoods, correct = (scored.total.new_zeros(shape), torch.zeros(shape, dtype=torch.bool, device=batch.targets.device))
+        likelihoods, correct = (
+            scored.total.new_zeros(shape),
+            torch.zeros(shape, dtype=torch.bool, device=batch.targets.device),
+        )
         likelihoods[:, batch.target_mask] = torch.stack(scored.log_likelihoods)
         correct[:, batch.target_mask] = torch.stack(scored.correct)
         if bool(likelihoods.isnan().any()):
             block, sentence, time = likelihoods.isnan().nonzero()[0].tolist()
             raise OracleError(
-                f"the oracle cannot choose: the log-likelihood at exit {block + 1} is not a number at token {time + 1} of training pair "
-                f"{batch.indices[sentence] + 1:,}; lower training.learning_rate (now {self.training_config.learning_rate}) "
+                f"the oracle cannot choose: the log-likelihood at exit {block + 1} is not a number at token "
+                f"{time + 1} of training pair "
+                f"{batch.indices[sentence] + 1:,}; lower training.learning_rate (now "
+                f"{self.training_config.learning_rate}) "
                 "or look at that pair"
             )
         return oracle_exits(self.exits_config, likelihoods, correct, batch.target_mask)
 
     def aligned_rows(self, batch: Batch, states: Float[Tensor, "block batch time dim"]) -> list[ExitRows]:
-        """Every exit predicts every target from states that all went through all blocks below (Eq. 4)."""
-        # unbind, because the gradient of indexing would fill a tensor of all blocks for each of them
+        """Every exit predicts every target from states that all went through all blocks below (Eq.
+        4)."""
+        # unbind, because the gradient of indexing would fill a tensor of all blocks for each of
+        # them
         own = states.unbind()
         real, targets = real_positions(batch.target_mask), batch.targets[batch.target_mask]
         return [
@@ -163,17 +184,22 @@ class TrainingObjective(nn.Module):
             for n, weight in zip(self.exits, self.weights, strict=True)
         ]
 
-    def last_rows(self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], kept: Collection[int]) -> ExitRows:
-        """The last classifier predicts every target from the state after the top one of the `kept` blocks."""
+    def last_rows(
+        self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], kept: Collection[int]
+    ) -> ExitRows:
+        """The last classifier predicts every target from the state after the top one of the `kept`
+        blocks."""
         states = self.model.decode(batch.target_inputs, memory, batch.source_mask, kept=kept)
         hidden = states[-1].flatten(0, 1).index_select(0, real_positions(batch.target_mask))
         return ExitRows(self.exits[-1], hidden, batch.targets[batch.target_mask], 1.0)
 
     def weight_of_others(self, kept: Collection[int]) -> Float[Tensor, ""]:
-        """The sum of all weights of the blocks left out. Times 0 it gives them a gradient of 0, which workers exchange and Adam expects."""
+        """The sum of all weights of the blocks left out. Times 0 it gives them a gradient of 0,
+        which workers exchange and Adam expects."""
         others = [block for n, block in enumerate(self.model.decoder, 1) if n not in kept]
         return sum(
-            (parameter.sum() for block in others for parameter in block.parameters()), self.model.target_embedding.weight.new_zeros(())
+            (parameter.sum() for block in others for parameter in block.parameters()),
+            self.model.target_embedding.weight.new_zeros(()),
         )
 
     def uniform_paths(self, batch: Batch, seed: int) -> Int[Tensor, "path time"]:
@@ -185,18 +211,25 @@ class TrainingObjective(nn.Module):
     def mixed_rows(
         self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], exits: Int[Tensor, "path time"]
     ) -> list[ExitRows]:
-        """Every target is predicted at one given exit on each of M paths (Eq. 5), all paths in one pass over M copies."""
+        """Every target is predicted at one given exit on each of M paths (Eq. 5), all paths in one
+        pass over M copies."""
         paths = len(exits) // len(batch.targets)
         states = self.model.decode(
-            batch.target_inputs.repeat(paths, 1), memory.repeat(paths, 1, 1), batch.source_mask.repeat(paths, 1), exits=exits
+            batch.target_inputs.repeat(paths, 1),
+            memory.repeat(paths, 1, 1),
+            batch.source_mask.repeat(paths, 1),
+            exits=exits,
         )
         mask = batch.target_mask.repeat(paths, 1)
-        hidden = states[-1].flatten(0, 1).index_select(0, real_positions(mask))  # (row, dim): h_t^{n_t}, copied up to the last block
+        hidden = (
+            states[-1].flatten(0, 1).index_select(0, real_positions(mask))
+        )  # (row, dim): h_t^{n_t}, copied up to the last block
         targets, exits = batch.targets.repeat(paths, 1)[mask], exits[mask]
         return [ExitRows(n, hidden[exits == n], targets[exits == n], 1 / paths) for n in self.exits]
 
     def decoding_loss(self, every: list[ExitRows], *, is_for_oracle: bool = False) -> ScoredRows:
-        """The weighted sum of the exits' losses (Eqs. 4 and 5); exits that share a classifier are scored together.
+        """The weighted sum of the exits' losses (Eqs. 4 and 5); exits that share a classifier are
+        scored together.
 
         For an oracle they are scored in float32 whatever `training.precision`.
         """
@@ -225,33 +258,42 @@ class TrainingObjective(nn.Module):
 
 
 def kept_blocks(blocks: int, layer_drop: float, seed: int) -> tuple[int, ...]:
-    """The numbers of the blocks that run: each is left out with probability `layer_drop`, but never all of them.
+    """The numbers of the blocks that run: each is left out with probability `layer_drop`, but never
+    all of them.
 
-    LayerDrop (Fan, Grave, Joulin: Reducing Transformer Depth on Demand with Structured Dropout, 2020), a rival of the paper's training.
+    LayerDrop (Fan, Grave, Joulin: Reducing Transformer Depth on Demand with Structured Dropout,
+    2020), a rival of the paper's training.
     """
     draws = torch.rand(blocks, generator=torch.Generator().manual_seed(seed ^ 2))
     kept = tuple(n for n, draw in enumerate(draws.tolist(), 1) if draw >= layer_drop)
     return kept or (int(draws.argmax()) + 1,)
 
 
-def scored_lesson(batch: Batch, table: ScoreTable, *, exit_penalty: float) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
-    """The exit of the BLEU oracle at every position, and the targets of the sentences that have scores."""
+def scored_lesson(
+    batch: Batch, table: ScoreTable, *, exit_penalty: float
+) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
+    """The exit of the BLEU oracle at every position, and the targets of the sentences that have
+    scores."""
     scores, is_scored = (tensor.to(batch.targets.device) for tensor in table.of(batch.indices))
     exits = score_oracle(scores, exit_penalty=exit_penalty)
     return exits.unsqueeze(-1).expand(batch.targets.shape), batch.target_mask & is_scored.unsqueeze(-1)
 
 
 def path_generator(seed: int) -> torch.Generator:
-    """Random numbers for the exits of paths: others than those of dropout, which `seed` itself gives."""
+    """Random numbers for the exits of paths: others than those of dropout, which `seed` itself
+    gives."""
     return torch.Generator().manual_seed(seed ^ 1)
 
 
 def drawn_exits(exit_log_probs: Float[Tensor, "block batch time"], seed: int) -> Int[Tensor, "batch time"]:
-    """An exit for every position, drawn from q; the draw depends on `seed` alone, not on the device."""
+    """An exit for every position, drawn from q; the draw depends on `seed` alone, not on the
+    device."""
     generator = path_generator(seed)
     shape = exit_log_probs.shape[1:]
     uniform = torch.rand(shape, generator=generator).to(exit_log_probs.device)
-    below = exit_log_probs.exp().cumsum(dim=0)[:-1] <= uniform  # (block - 1, batch, time): exits that the draw lies beyond
+    below = (
+        exit_log_probs.exp().cumsum(dim=0)[:-1] <= uniform
+    )  # (block - 1, batch, time): exits that the draw lies beyond
     return below.sum(dim=0) + 1
 
 

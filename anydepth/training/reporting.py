@@ -1,4 +1,5 @@
-"""What training tells: a progress bar on a terminal, plain lines in a log, metrics as JSON lines."""
+"""What training tells: a progress bar on a terminal, plain lines in a log, metrics as JSON
+lines."""
 
 import sys
 import time
@@ -10,15 +11,16 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from anydepth.atomic import write_bytes
-from anydepth.model.metrics import metric_line, read_metrics
-from anydepth.model.run import Run
-from anydepth.seal import check_kind
+from anydepth.files.atomic import write_bytes
+from anydepth.files.seal import check_kind
+from anydepth.runs.metrics import metric_line, read_metrics
+from anydepth.runs.run import Run
 from anydepth.training.update import UpdateSums
 
 
 class Reporter:
-    """Writes events to the terminal, to train.log and to metrics.jsonl. Only the main worker has one that speaks."""
+    """Writes events to the terminal, to train.log and to metrics.jsonl. Only the main worker has
+    one that speaks."""
 
     def __init__(self, run: Run, *, is_main: bool) -> None:
         self.run = run
@@ -31,15 +33,24 @@ class Reporter:
         if self.is_main:
             for file in (self.run.log_file, self.run.metrics_file):
                 check_kind(file)
-            self.files = (self.run.log_file.open("a", encoding="utf-8"), self.run.metrics_file.open("a", encoding="utf-8"))
+            self.files = (
+                self.run.log_file.open("a", encoding="utf-8"),
+                self.run.metrics_file.open("a", encoding="utf-8"),
+            )
             if self.console.is_terminal:
-                columns = (BarColumn(bar_width=20), TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False))
+                columns = (
+                    BarColumn(bar_width=20),
+                    TextColumn("{task.percentage:>3.0f}%"),
+                    TextColumn("{task.description}", markup=False),
+                )
                 self.bar = Progress(*columns, console=self.console, transient=True)
                 self.bar.add_task("starting", total=1.0)
                 self.bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if self.bar:
             self.bar.stop()
         for file in self.files or ():
@@ -66,7 +77,8 @@ class Reporter:
             print(metric_line({"event": event, **values}), file=self.files[1], end="", flush=True)
 
     def forget_after(self, update: int) -> None:
-        """Drops the metrics of updates that are about to be done again, and a line that a kill cut short; a damaged one is refused."""
+        """Drops the metrics of updates that are about to be done again, and a line that a kill cut
+        short; a damaged one is refused."""
         if self.files is None:
             return
         log, metrics = self.files
@@ -78,7 +90,8 @@ class Reporter:
 
 
 class Recent:
-    """Means over the updates since the last report; time spent on other things than updates does not count."""
+    """Means over the updates since the last report; time spent on other things than updates does
+    not count."""
 
     def __init__(self) -> None:
         self.restart()
@@ -119,9 +132,11 @@ class Recent:
 
     @property
     def exit_figures(self) -> dict[str, Any]:
-        """The exit loss a token, and the shares of tokens that the oracle and the halting module send to each exit; else nothing.
+        """The exit loss a token, and the shares of tokens that the oracle and the halting module
+        send to each exit; else nothing.
 
-        Tokens that the oracle knows no exit for, where it is that of a sample of sentences, are in the halting module's shares alone.
+        Tokens that the oracle knows no exit for, where it is that of a sample of sentences, are in
+        the halting module's shares alone.
         """
         if not self.oracle_exits:
             return {}
@@ -141,10 +156,13 @@ def _added(sums: list[float], more: list[float]) -> list[float]:
 
 
 def describe_exit_figures(figures: Mapping[str, Any]) -> str:
-    """The exit loss and both histograms in percent, lowest exit first; nothing where there are none."""
+    """The exit loss and both histograms in percent, lowest exit first; nothing where there are
+    none."""
     if not figures:
         return ""
-    oracle, halting = ("/".join(f"{100 * share:.0f}" for share in figures[name]) for name in ("oracle_exits", "halting_exits"))
+    oracle, halting = (
+        "/".join(f"{100 * share:.0f}" for share in figures[name]) for name in ("oracle_exits", "halting_exits")
+    )
     return f"  exit loss {figures['exit_loss']:.3f}  oracle {oracle}%  halting {halting}%"
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import torch
 
-from anydepth.config import Config, load_config, save_config, with_changes
+from anydepth.bleu_oracle.table import scores_to_learn_from, training_scores
+from anydepth.config.loading import load_config, save_config, with_changes
+from anydepth.config.schema import Config
 from anydepth.errors import AnydepthError, ConfigError, RunError
-from anydepth.exits.scores import scores_to_learn_from, training_scores
-from anydepth.locks import one_writer
+from anydepth.files.locks import one_writer
 from anydepth.model.checkpoint import load_weights
-from anydepth.model.metrics import read_metrics
-from anydepth.model.run import Run, create_run, note_data, training_data, usable_data
-from anydepth.text.prepare import PreparedData
+from anydepth.runs.metrics import read_metrics
+from anydepth.runs.run import Run, create_run, note_data, training_data, usable_data
+from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers, workers
 from anydepth.training.loop import ScoreExits, Training
 from anydepth.training.reporting import Reporter
@@ -29,19 +30,27 @@ def new_run(folder: Path, config_file: Path, data_folder: Path, changes: list[st
     config = load_config(config_file, changes)
     if config.exits.oracle == "bleu":
         raise ConfigError(
-            'exits.oracle = "bleu" learns from the scores of a trained run\'s exits; make them with `anydepth score-exits RUN` '
+            'exits.oracle = "bleu" learns from the scores of a trained run\'s exits; make them with `anydepth '
+            "score-exits RUN` "
             "and start from that run with --from RUN"
         )
     return create_run(folder, config, PreparedData.open(data_folder), overwrite=overwrite)
 
 
 def continued_run(
-    folder: Path, origin: Path, config_file: Path | None, changes: list[str], *, data_folder: Path | None = None, overwrite: bool
+    folder: Path,
+    origin: Path,
+    config_file: Path | None,
+    changes: list[str],
+    *,
+    data_folder: Path | None = None,
+    overwrite: bool,
 ) -> Run:
-    """A fresh run directory whose training starts from the weights of the run at `origin` and keeps its tokenizer (Eq. 7's second stage).
+    """A fresh run directory whose training starts from the weights of the run at `origin` and keeps
+    its tokenizer (Eq. 7's second stage).
 
-    What neither `config_file` nor `changes` name is as in that run, except its limit of minutes. Its text is used again unless
-    `data_folder` has other text in the same vocabulary.
+    What neither `config_file` nor `changes` name is as in that run, except its limit of minutes.
+    Its text is used again unless `data_folder` has other text in the same vocabulary.
     """
     if os.path.realpath(folder) == os.path.realpath(origin):
         raise RunError(f"--from {origin} and --to {folder} are the same run; choose another --to")
@@ -58,7 +67,8 @@ def continued_run(
 
 
 def continued_config(first: Run, config_file: Path | None, changes: list[str]) -> Config:
-    """The settings of a run that starts from `first`: its own but for the minutes, then the file's, then the changes."""
+    """The settings of a run that starts from `first`: its own but for the minutes, then the file's,
+    then the changes."""
     before = with_changes(first.config, ["training.minutes=none"])
     config = with_changes(before, changes) if config_file is None else load_config(config_file, changes, over=before)
     check_same_shape(first, config)
@@ -70,11 +80,15 @@ def check_same_shape(first: Run, config: Config) -> None:
     old, new = (each.model.model_dump(exclude={"dropout", "attention_dropout"}) for each in (first.config, config))
     if different := [key for key in old if old[key] != new[key]]:
         key = different[0]
-        raise ConfigError(f"model.{key} = {new[key]!r} is not that of {first.folder} ({old[key]!r}); --from keeps the shape of the model")
+        raise ConfigError(
+            f"model.{key} = {new[key]!r} is not that of {first.folder} ({old[key]!r}); --from keeps the shape of "
+            "the model"
+        )
 
 
 def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = None) -> Run:
-    """The run at `folder`, with `changes` to its budget, and the place that its data has moved to, written down."""
+    """The run at `folder`, with `changes` to its budget, and the place that its data has moved to,
+    written down."""
     run = Run(Path(folder))
     config = run.config
     for change in changes:
@@ -97,7 +111,8 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
 
 
 def check_left_behind(run: Run, config: Config) -> None:
-    """Refuses a run some of whose metrics, or of the weights that its final ones are to be made of, is damaged: now, not after hours."""
+    """Refuses a run some of whose metrics, or of the weights that its final ones are to be made of,
+    is damaged: now, not after hours."""
     read_metrics(run)
     if not run.seal.has(run.state_file):
         return
@@ -110,7 +125,8 @@ def check_left_behind(run: Run, config: Config) -> None:
 
 
 def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer) -> None:
-    """Trains the run that `make_run` leaves at `folder`, from its last saved state where it has one; every worker calls this.
+    """Trains the run that `make_run` leaves at `folder`, from its last saved state where it has
+    one; every worker calls this.
 
     From before the run is made until training ends the main worker is the one that may write to it.
     """
@@ -133,7 +149,8 @@ def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer
 
 
 def start_together(group: Workers, make_run: Callable[[], Run]) -> None:
-    """Makes the run in the main worker; what that refuses ends every worker, and only the main one says why."""
+    """Makes the run in the main worker; what that refuses ends every worker, and only the main one
+    says why."""
     refusal: AnydepthError | OSError | None = None
     if group.is_main:
         try:

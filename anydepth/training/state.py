@@ -1,4 +1,5 @@
-"""All that training needs to go on exactly where it was: weights, optimizer moments, counters, place in the data."""
+"""All that training needs to go on exactly where it was: weights, optimizer moments, counters,
+place in the data."""
 
 import json
 from dataclasses import asdict, dataclass, field, fields
@@ -7,19 +8,20 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from anydepth.config import Config
+from anydepth.config.schema import Config
 from anydepth.errors import RunError
-from anydepth.exits.adaptive import HALTING
+from anydepth.files.reading import Unreadable, checked, parse_json
 from anydepth.model.checkpoint import fill_model, load_weights, model_tensors, save_tensors
-from anydepth.reading import Unreadable, checked, parse_json
+from anydepth.runs.models import HALTING
 from anydepth.text.batches import Position
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 @dataclass
-class Progress:
-    """How far training has come. Randomness needs no state: it is a function of seed, update and batch."""
+class TrainingProgress:
+    """How far training has come. Randomness needs no state: it is a function of seed, update and
+    batch."""
 
     update: int = 0
     position: Position = field(default_factory=Position)
@@ -33,16 +35,22 @@ class Progress:
 def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
     """Adam(0.9, 0.98) as in section 4.1; weight decay, where set, is decoupled.
 
-    The halting module, where there is one, is a group of its own, whose learning rate is `exits.rate_factor` times that of the rest.
+    The halting module, where there is one, is a group of its own, whose learning rate is
+    `exits.rate_factor` times that of the rest.
     """
     parameters = dict(model.named_parameters())
     halting = [parameter for name, parameter in parameters.items() if name.startswith(HALTING)]
     others = [parameter for name, parameter in parameters.items() if not name.startswith(HALTING)]
-    groups = [{"params": others, "factor": 1.0}, *([{"params": halting, "factor": config.exits.rate_factor}] if halting else [])]
-    return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.training.weight_decay, fused=True)
+    groups = [
+        {"params": others, "factor": 1.0},
+        *([{"params": halting, "factor": config.exits.rate_factor}] if halting else []),
+    ]
+    return torch.optim.AdamW(
+        groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.training.weight_decay, fused=True
+    )
 
 
-def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: TrainingProgress) -> None:
     """Writes everything as one file, so that no kill can leave two halves of different moments."""
     tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
     for name, parameter in model.named_parameters():
@@ -50,14 +58,14 @@ def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, p
     save_tensors(path, tensors, {"progress": json.dumps(asdict(progress))})
 
 
-def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingProgress:
     """Fills model and optimizer from `path` and returns how far the run had come."""
     tensors, notes = load_weights(path)
     try:
         values = parse_json(notes["progress"])
-        if not isinstance(values, dict) or values.keys() != {each.name for each in fields(Progress)}:
+        if not isinstance(values, dict) or values.keys() != {each.name for each in fields(TrainingProgress)}:
             raise Unreadable("it does not tell how far it is")
-        progress = checked(Progress, values)
+        progress = checked(TrainingProgress, values)
     except (KeyError, Unreadable) as error:
         raise RunError(f"{path} is no training state ({error}); train again") from error
     fill_model(model, _part(tensors, "model"), path)
@@ -71,4 +79,6 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(f"{prefix}."): tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
+    return {
+        name.removeprefix(f"{prefix}."): tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")
+    }

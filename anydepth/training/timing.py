@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from anydepth.config import Config
+from anydepth.config.schema import Config
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.memory import check_memory
 from anydepth.text.batches import Batch, BatchStream, Position, training_batches
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
 from anydepth.training.state import make_optimizer
@@ -29,9 +29,13 @@ class Updates:
         torch.manual_seed(config.training.seed)
         self.workers = alone()
         self.config = config.training
-        source_vocab, target_vocab = (data.manifest.vocab_sizes[language] for language in (data.source_lang, data.target_lang))
+        source_vocab, target_vocab = (
+            data.manifest.vocab_sizes[language] for language in (data.source_lang, data.target_lang)
+        )
         check_memory(config.model, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint)
-        self.model = AdaptiveTransformer(config, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint).train()
+        self.model = AdaptiveTransformer(
+            config, source_vocab=source_vocab, target_vocab=target_vocab, is_joint=data.is_joint
+        ).train()
         self.model.to(self.workers.device)
         self.objective: nn.Module = TrainingObjective(self.model, config)
         self.optimizer = make_optimizer(self.model, config)
@@ -43,12 +47,18 @@ class Updates:
         for mine in batches:
             self.update += 1
             accumulate_gradients(self.objective, mine, self.workers, seed=self.config.seed, update=self.update)
-            clip_and_step(self.optimizer, list(self.model.parameters()), self.config, self.config.learning_rate / self.config.warmup)
+            clip_and_step(
+                self.optimizer,
+                list(self.model.parameters()),
+                self.config,
+                self.config.learning_rate / self.config.warmup,
+            )
         return time.perf_counter() - started
 
 
 def update_seconds(configs: Sequence[Config], data: PreparedData, *, rounds: int, updates: int) -> list[list[float]]:
-    """Seconds of an update for each of `configs` in each round, on the same batches; a first round, which warms up, is left out.
+    """Seconds of an update for each of `configs` in each round, on the same batches; a first round,
+    which warms up, is left out.
 
     In every other round the order is turned round.
     """

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from anydepth.config import TrainingConfig
+from anydepth.config.schema import TrainingConfig
 from anydepth.errors import TrainingError
 from anydepth.exits.oracles import OracleError
 from anydepth.text.batches import Batch
@@ -20,10 +20,11 @@ from anydepth.training.objective import BatchSums
 
 @dataclass(frozen=True)
 class UpdateSums:
-    """Sums over the target tokens of a global batch: what was minimised, and each exit's negative log-likelihood and rows.
+    """Sums over the target tokens of a global batch: what was minimised, and each exit's negative
+    log-likelihood and rows.
 
-    `batch_losses` are this worker's own, one for each of its batches. With a halting module: its loss, and how many tokens its oracle
-    and it itself send to each exit.
+    `batch_losses` are this worker's own, one for each of its batches. With a halting module: its
+    loss, and how many tokens its oracle and it itself send to each exit.
     """
 
     tokens: float
@@ -36,11 +37,15 @@ class UpdateSums:
     halting_exits: list[float] = field(default_factory=list)
 
 
-def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers: Workers, *, seed: int, update: int) -> UpdateSums:
-    """Adds the gradient of the global mean loss to the parameters, and returns this global batch's sums.
+def accumulate_gradients(
+    objective: nn.Module, batches: Sequence[Batch], workers: Workers, *, seed: int, update: int
+) -> UpdateSums:
+    """Adds the gradient of the global mean loss to the parameters, and returns this global batch's
+    sums.
 
-    The loss is a sum over the tokens of all batches of all workers divided by their number, so that neither workers nor accumulation
-    change the gradient. Random choices depend on seed, update and the batch's place in the global batch alone.
+    The loss is a sum over the tokens of all batches of all workers divided by their number, so that
+    neither workers nor accumulation change the gradient. Random choices depend on seed, update and
+    the batch's place in the global batch alone.
     """
     tokens = workers.sum(torch.tensor(float(sum(batch.tokens for batch in batches)), device=workers.device))
     parts = []
@@ -48,7 +53,9 @@ def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers
         randomness = batch_seed(seed, update, turn * workers.world + workers.rank)
         torch.manual_seed(randomness)
         with _keep_gradients_here(objective) if turn + 1 < len(batches) else nullcontext():
-            sums = agreed_sums(objective, batch.to(workers.device), workers, seeds=(randomness, batch_seed(seed, update, 0)))
+            sums = agreed_sums(
+                objective, batch.to(workers.device), workers, seeds=(randomness, batch_seed(seed, update, 0))
+            )
             torch.autograd.backward(sums.loss * (workers.world / tokens))
         figures = [sums.likelihoods, sums.rows, sums.oracle_exits, sums.halting_exits]
         parts.append(torch.cat([sums.loss.detach()[None], sums.exit_loss[None], *figures]))
@@ -57,14 +64,16 @@ def accumulate_gradients(objective: nn.Module, batches: Sequence[Batch], workers
     loss, exit_loss, *rest = torch.split(summed, [1, 1, *(len(figure) for figure in figures)])
     likelihoods, rows, oracle_exits, halting_exits = (part.tolist() for part in rest)
     batch_losses = mine[:, 0].tolist()
-    return UpdateSums(tokens.item(), loss.item(), likelihoods, rows, batch_losses, exit_loss.item(), oracle_exits, halting_exits)
+    return UpdateSums(
+        tokens.item(), loss.item(), likelihoods, rows, batch_losses, exit_loss.item(), oracle_exits, halting_exits
+    )
 
 
 def agreed_sums(objective: nn.Module, batch: Batch, workers: Workers, *, seeds: tuple[int, int]) -> BatchSums:
     """What `objective` says of a batch, given the seeds of the batch and of the update.
 
-    A batch that one worker's oracle refuses ends every worker, and only that one says why. Without a word to the others they would wait
-    for its gradient.
+    A batch that one worker's oracle refuses ends every worker, and only that one says why. Without
+    a word to the others they would wait for its gradient.
     """
     refusal: OracleError | None = None
     try:
@@ -79,8 +88,11 @@ def agreed_sums(objective: nn.Module, batch: Batch, workers: Workers, *, seeds: 
     return sums
 
 
-def clip_and_step(optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], config: TrainingConfig, rate: float) -> bool:
-    """Clips the gradient's norm and moves the parameters; False, and nothing moved, if the gradient is not finite."""
+def clip_and_step(
+    optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], config: TrainingConfig, rate: float
+) -> bool:
+    """Clips the gradient's norm and moves the parameters; False, and nothing moved, if the gradient
+    is not finite."""
     norm = nn.utils.clip_grad_norm_(parameters, config.clip_norm)
     if not torch.isfinite(norm):
         return False
@@ -92,11 +104,19 @@ def clip_and_step(optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Para
 
 
 def failure(
-    batches: Sequence[Batch], losses: Sequence[float], workers: Workers, *, update: int, text_of: Callable[[int], str], advice: str
+    batches: Sequence[Batch],
+    losses: Sequence[float],
+    workers: Workers,
+    *,
+    update: int,
+    text_of: Callable[[int], str],
+    advice: str,
 ) -> TrainingError:
-    """The error for a loss or gradient that is not a number, naming the pairs of the batch that caused it.
+    """The error for a loss or gradient that is not a number, naming the pairs of the batch that
+    caused it.
 
-    With several workers only those speak whose own loss is bad; if none is, the gradient is to blame and the main worker speaks.
+    With several workers only those speak whose own loss is bad; if none is, the gradient is to
+    blame and the main worker speaks.
     """
     bad = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
     has_culprit = workers.sum(torch.tensor(float(len(bad)), device=workers.device)).item() > 0
@@ -104,7 +124,9 @@ def failure(
         return TrainingError("")
     what, suspects = ("loss", bad) if bad else ("gradient", batches)
     pairs = sorted(index for batch in suspects for index in batch.indices)
-    shown = ", ".join(f"{index + 1:,}" for index in pairs[:20]) + (f" and {len(pairs) - 20} more" if len(pairs) > 20 else "")
+    shown = ", ".join(f"{index + 1:,}" for index in pairs[:20]) + (
+        f" and {len(pairs) - 20} more" if len(pairs) > 20 else ""
+    )
     return TrainingError(
         f"the {what} is not a number at update {update:,}, in the batch of training pairs {shown} "
         f"(numbered as prepared; the first is {text_of(pairs[0])!r}); {advice}"
@@ -118,5 +140,7 @@ def batch_seed(seed: int, update: int, slot: int) -> int:
 
 def _keep_gradients_here(objective: nn.Module) -> AbstractContextManager[None]:
     """A context without the exchange of gradients, for all but the last batch of an update."""
-    no_sync: AbstractContextManager[None] = objective.no_sync() if isinstance(objective, DistributedDataParallel) else nullcontext()
+    no_sync: AbstractContextManager[None] = (
+        objective.no_sync() if isinstance(objective, DistributedDataParallel) else nullcontext()
+    )
     return no_sync

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from anydepth.config import ExitsConfig
+from anydepth.bleu_oracle.table import ScoreTable
+from anydepth.config.schema import ExitsConfig
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
 from anydepth.exits.oracles import oracle_exits
-from anydepth.exits.scores import ScoreTable
 from anydepth.model.transformer import Transformer
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokens import TokenPairs
@@ -19,7 +19,8 @@ ROWS = 1024
 
 @torch.inference_mode()
 def validation_losses(model: Transformer, pairs: TokenPairs, *, batch_tokens: int) -> list[float]:
-    """The mean negative log-likelihood per target token at each exit, aligned (-LL^n / |y|, Eq. 4), without label smoothing."""
+    """The mean negative log-likelihood per target token at each exit, aligned (-LL^n / |y|, Eq. 4),
+    without label smoothing."""
     device = model.target_embedding.weight.device
     exits = model.config.classifier_exits
     totals, tokens = torch.zeros(len(exits), dtype=torch.float64), 0
@@ -37,9 +38,15 @@ def validation_losses(model: Transformer, pairs: TokenPairs, *, batch_tokens: in
 
 @torch.inference_mode()
 def validation_exit_loss(
-    model: AdaptiveTransformer, pairs: TokenPairs, config: ExitsConfig, *, batch_tokens: int, scores: ScoreTable | None = None
+    model: AdaptiveTransformer,
+    pairs: TokenPairs,
+    config: ExitsConfig,
+    *,
+    batch_tokens: int,
+    scores: ScoreTable | None = None,
 ) -> float:
-    """The mean exit loss per target token (L_exit / |y|, Eq. 6), against the oracle of the held-out text.
+    """The mean exit loss per target token (L_exit / |y|, Eq. 6), against the oracle of the held-out
+    text.
 
     With the BLEU oracle, which chooses by `scores`, that is over the pairs that have some.
     """
@@ -51,7 +58,10 @@ def validation_exit_loss(
         memory = model.encode(batch.source, batch.source_mask)
         states = model.decode(batch.target_inputs, memory, batch.source_mask)
         if scores is None:
-            oracle, taught = oracle_exits(config, *_said_by_exits(model, batch, states), batch.target_mask), batch.target_mask
+            oracle, taught = (
+                oracle_exits(config, *_said_by_exits(model, batch, states), batch.target_mask),
+                batch.target_mask,
+            )
         else:
             oracle, taught = scored_lesson(batch, scores, exit_penalty=config.exit_penalty)
         total += exit_loss(model.halting.exit_log_probs(states, memory, batch.source_mask), oracle, taught).item()
@@ -60,7 +70,8 @@ def validation_exit_loss(
 
 
 def _said_by_exits(model: AdaptiveTransformer, batch: Batch, states: Tensor) -> tuple[Tensor, Tensor]:
-    """The log-likelihood of each target at each exit, and whether it is the best word there: both (block, batch, time)."""
+    """The log-likelihood of each target at each exit, and whether it is the best word there: both
+    (block, batch, time)."""
     likelihoods = states.new_zeros(states.shape[:3])
     correct = torch.zeros_like(likelihoods, dtype=torch.bool)
     for n, hidden in enumerate(states, 1):

@@ -64,7 +64,11 @@ TEXT_FILES: dict[str, list[str]] = {
     "study/records/cost.json": REPORT,
 }
 OTHER_FILES: dict[str, list[str]] = {
-    "exits/model.safetensors": ["translate exits", "evaluate exits --test test", f"train --from exits --to new {SHORT}"],
+    "exits/model.safetensors": [
+        "translate exits",
+        "evaluate exits --test test",
+        f"train --from exits --to new {SHORT}",
+    ],
     "exits/state.safetensors": [RESUME],
     "exits/tokenizer.model": ["translate exits", f"{REUSE} exits"],
     "run/exit_scores.safetensors": ["score-exits run", f"train --from run --to new {ORACLE} {SHORT}"],
@@ -120,4 +124,7 @@ PLACES = [
     "data multi30k --archive @train.de --to more",
     "data iwslt14 --archive @train.de --to more",
 ]
-SETTINGS = "model.blocks model.heads model.encoder.dim model.max_length training.exit_weights training.seed exits.halting model a.b.c"
+SETTINGS = (
+    "model.blocks model.heads model.encoder.dim model.max_length training.exit_weights training.seed "
+    "exits.halting model a.b.c"
+)

@@ -110,7 +110,11 @@ def replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
     if isinstance(value, dict):
         changed = {name: replaced(inner, tuple(rest), new) if name == key else inner for name, inner in value.items()}
         return {name: inner for name, inner in changed.items() if inner is not ...}
-    return [each for n, inner in enumerate(value) if (each := replaced(inner, tuple(rest), new) if n == key else inner) is not ...]
+    return [
+        each
+        for n, inner in enumerate(value)
+        if (each := replaced(inner, tuple(rest), new) if n == key else inner) is not ...
+    ]
 
 
 def json_text(value: Any, twin: tuple[Any, ...] | None = None, here: tuple[Any, ...] = ()) -> str:
@@ -118,7 +122,10 @@ def json_text(value: Any, twin: tuple[Any, ...] | None = None, here: tuple[Any, 
     if isinstance(value, Raw):
         return value.text
     if isinstance(value, dict):
-        pairs = [(f"{json.dumps(key)}: {json_text(inner, twin, (*here, key))}", (*here, key) == twin) for key, inner in value.items()]
+        pairs = [
+            (f"{json.dumps(key)}: {json_text(inner, twin, (*here, key))}", (*here, key) == twin)
+            for key, inner in value.items()
+        ]
         return "{" + ", ".join(pair for pair, is_twin in pairs for _ in range(1 + is_twin)) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(json_text(inner, twin, (*here, n)) for n, inner in enumerate(value)) + "]"
@@ -133,7 +140,9 @@ def toml_text(value: dict[str, Any], name: str = "") -> str:
         for key, inner in value.items()
         if not isinstance(inner, dict)
     ]
-    inner_tables = [toml_text(inner, f"{name}.{key}" if name else key) for key, inner in value.items() if isinstance(inner, dict)]
+    inner_tables = [
+        toml_text(inner, f"{name}.{key}" if name else key) for key, inner in value.items() if isinstance(inner, dict)
+    ]
     return "\n".join([*lines, *inner_tables]) + "\n"
 
 
@@ -201,9 +210,13 @@ def hostile_place(randomness: random.Random, file: str) -> tuple[str, Callable[[
             with path.open("wb") as opened:
                 opened.truncate(2 * 2**30)
         elif kind != "nothing":
-            path.symlink_to({"a loop": path, "a device": "/dev/zero", "nowhere": folder / "none", "its folder": folder}[kind])
+            path.symlink_to(
+                {"a loop": path, "a device": "/dev/zero", "nowhere": folder / "none", "its folder": folder}[kind]
+            )
 
-    kind = randomness.choice(["a folder", "a pipe", "a loop", "a device", "nowhere", "nothing", "its folder", "a huge file"])
+    kind = randomness.choice(
+        ["a folder", "a pipe", "a loop", "a device", "nowhere", "nothing", "its folder", "a huge file"]
+    )
     return f"{file} is {kind}", lambda folder: make(kind, folder)
 
 
@@ -218,7 +231,8 @@ def hostile_line(randomness: random.Random, text: str) -> tuple[str, bytes]:
 
 
 def hostile_file(randomness: random.Random, world: Path, file: str) -> tuple[str, Callable[[Path], None]]:
-    """A binary file with other bytes; of a safetensors file the header may be hostile JSON of a right or a wrong length."""
+    """A binary file with other bytes; of a safetensors file the header may be hostile JSON of a
+    right or a wrong length."""
     data = (world / file).read_bytes()
     if not file.endswith(".safetensors") or randomness.random() < 0.4:
         told, changed = hostile_bytes(randomness, data)

@@ -1,4 +1,5 @@
-"""The valid world that hostile cases are copies of: text, prepared data, runs, points, an export, an evaluation and two studies."""
+"""The valid world that hostile cases are copies of: text, prepared data, runs, points, an export,
+an evaluation and two studies."""
 
 import json
 import os
@@ -40,7 +41,15 @@ beam = 2
 length_ratio = 1.0
 length_offset = 3
 """
-WORDS = {"der": "the", "hund": "dog", "läuft": "runs", "und": "and", "katze": "cat", "schläft": "sleeps", "gern": "gladly"}
+WORDS = {
+    "der": "the",
+    "hund": "dog",
+    "läuft": "runs",
+    "und": "and",
+    "katze": "cat",
+    "schläft": "sleeps",
+    "gern": "gladly",
+}
 ALIGNED = {
     "format": 1,
     "run": "aligned",
@@ -70,7 +79,7 @@ ALIGNED = {
 
 def call(command: str) -> None:
     """A command that must succeed."""
-    from anydepth import cli
+    from anydepth.cli import main as cli
 
     sys.argv = ["anydepth", *command.split()]
     try:
@@ -80,13 +89,16 @@ def call(command: str) -> None:
 
 
 def make_world(folder: Path) -> None:
-    """Text, prepared data, a run, one that learned where to stop with its points, its export, an evaluation and a study."""
+    """Text, prepared data, a run, one that learned where to stop with its points, its export, an
+    evaluation and a study."""
     folder.mkdir()
     os.chdir(folder)
     randomness = random.Random(1)
     for split, count in (("train", 60), ("valid", 6), ("test", 4), ("held", 5)):
         shortest = 7 if split == "held" else 1
-        sentences = [randomness.choices(list(WORDS), k=randomness.randint(shortest, shortest + 4)) for _ in range(count)]
+        sentences = [
+            randomness.choices(list(WORDS), k=randomness.randint(shortest, shortest + 4)) for _ in range(count)
+        ]
         for language, translated in (("de", str), ("en", WORDS.__getitem__)):
             lines = [" ".join(map(translated, sentence)) + "\n" for sentence in sentences]
             Path(f"{split}.{language}").write_text("".join(lines), encoding="utf-8")
@@ -101,7 +113,9 @@ def make_world(folder: Path) -> None:
         before, sys.stdout = sys.stdout, file
         call("evaluate exits --test test --each-exit --json")
         sys.stdout = before
-    shutil.copytree(ROOT / "docs" / "results" / "demo", "study", ignore=shutil.ignore_patterns("*.svg", "*.html", "*.png"))
+    shutil.copytree(
+        ROOT / "docs" / "results" / "demo", "study", ignore=shutil.ignore_patterns("*.svg", "*.html", "*.png")
+    )
     runs = Path("study/records/runs")
     runs.mkdir(exist_ok=True)
     if not any(runs.iterdir()):
@@ -111,10 +125,10 @@ def make_world(folder: Path) -> None:
 
 def make_begun_study() -> None:
     """A study that was begun on the prepared text and has done nothing yet."""
-    from anydepth.config import load_config
-    from anydepth.evaluation.study.plan import Places, Study, default_second_stage, save_study
-    from anydepth.study import about_study
-    from anydepth.text.prepare import PreparedData
+    from anydepth.config.loading import load_config
+    from anydepth.experiments.plan import Places, Study, default_second_stage, save_study
+    from anydepth.experiments.study import about_study
+    from anydepth.text.prepared import PreparedData
 
     data, config = PreparedData.open(Path("data")), load_config(Path("tiny.toml"))
     study = Study(
@@ -133,9 +147,10 @@ def make_begun_study() -> None:
 
 
 def vouch(folder: Path) -> None:
-    """Lets what was made hostile pass for what the program wrote, where the program would tell by its checksums: an attacker would, too."""
-    from anydepth.checksums import CHECKSUM, with_checksum
-    from anydepth.seal import Seal
+    """Lets what was made hostile pass for what the program wrote, where the program would tell by
+    its checksums: an attacker would, too."""
+    from anydepth.files.checksums import CHECKSUM, with_checksum
+    from anydepth.files.seal import Seal
 
     for name in ("data/manifest.json", "exits/export/onnx/manifest.json"):
         if not (folder / name).is_file():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from anydepth.inference.native.engine import has_native
+from anydepth.inference.engines.native.native_engine import has_native
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.soak
@@ -61,7 +61,9 @@ def test_native_engine_has_a_row_for_every_contestant_and_tells_where_the_time_g
     contestants = [line[2] for line in rows]
     assert len(rows) == 4 * len(set(contestants)) and "immediate" in contestants and "plain" in contestants
     assert all(any(word.endswith(("%", "%,")) for word in line) for line in rows)
-    assert any("blocks" in line for line in rows)  # a share below half a percent is left out, and beside other work any may be
+    assert any(
+        "blocks" in line for line in rows
+    )  # a share below half a percent is left out, and beside other work any may be
     assert all(line[4] == "1.00" for line in rows if line[2] == contestants[0])
 
 

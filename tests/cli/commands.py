@@ -1,4 +1,5 @@
-"""Commands as a user gives them: in this process where that is enough, in one of their own where signals, pipes and limits matter."""
+"""Commands as a user gives them: in this process where that is enough, in one of their own where
+signals, pipes and limits matter."""
 
 import io
 import os
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from anydepth import cli
+from anydepth.cli import main as cli
 
-ROOT = Path(cli.__file__).parents[1]
+ROOT = Path(cli.__file__).parents[2]
 PATIENCE = 240.0
 
 
@@ -28,9 +29,15 @@ class Outcome:
 
 
 def anydepth(*arguments: object, stdin: bytes = b"") -> Outcome:
-    """The outcome of `anydepth ARGUMENTS` in this process; an exception that the command lets through comes through."""
+    """The outcome of `anydepth ARGUMENTS` in this process; an exception that the command lets
+    through comes through."""
     out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as file, redirect_stdout(out), redirect_stderr(err):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryFile() as file,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
         file.write(stdin)
         file.seek(0)
         patch.setattr(sys, "argv", ["anydepth", *map(str, arguments)])
@@ -50,8 +57,11 @@ def done(*arguments: object, stdin: bytes = b"") -> Outcome:
     return outcome
 
 
-def start(*arguments: object, before: Callable[[], None] | None = None, module: tuple[str, ...] = ("anydepth",)) -> subprocess.Popen[bytes]:
-    """`python -m anydepth ARGUMENTS` in a process of its own with pipes to it; `before` runs in it first."""
+def start(
+    *arguments: object, before: Callable[[], None] | None = None, module: tuple[str, ...] = ("anydepth",)
+) -> subprocess.Popen[bytes]:
+    """`python -m anydepth ARGUMENTS` in a process of its own with pipes to it; `before` runs in it
+    first."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", *module, *map(str, arguments)],
@@ -73,7 +83,8 @@ def finish(process: subprocess.Popen[bytes], stdin: bytes = b"") -> Outcome:
 
 
 def assert_refused(outcome: Outcome, *words: str, code: int = 2, out: str = "") -> None:
-    """The command ended with `code` and one last sentence that has every one of `words`; its standard output was `out`."""
+    """The command ended with `code` and one last sentence that has every one of `words`; its
+    standard output was `out`."""
     assert outcome.code == code, outcome.err
     assert outcome.out == out
     *talk, last = outcome.err.splitlines()

@@ -1,4 +1,5 @@
-"""A made-up language pair, its prepared data and small runs, trained and tuned, shared by all tests of the command line."""
+"""A made-up language pair, its prepared data and small runs, trained and tuned, shared by all tests
+of the command line."""
 
 import json
 import random
@@ -9,9 +10,17 @@ from pathlib import Path
 import pytest
 from cli.commands import Outcome, done
 
-from anydepth.inference.points import OperatingPoint
+from anydepth.runs.operating_points import OperatingPoint
 
-WORDS = {"der": "the", "hund": "dog", "läuft": "runs", "und": "and", "katze": "cat", "schläft": "sleeps", "gern": "gladly"}
+WORDS = {
+    "der": "the",
+    "hund": "dog",
+    "läuft": "runs",
+    "und": "and",
+    "katze": "cat",
+    "schläft": "sleeps",
+    "gern": "gladly",
+}
 SPLITS = {"train": 60, "valid": 6, "test": 8}
 HELD_OUT = 9
 TUNING = ["--candidates", 30, "--segment", 0.5, "--decoded", 1, "--beam", 1]
@@ -79,7 +88,10 @@ def held_out(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The prefix of text that shares no sentence with the training text, to tune on."""
     folder = tmp_path_factory.mktemp("held-out")
     write_text_pairs(folder, "held", HELD_OUT, shortest=5)
-    held, train = ((path.parent / f"{path.name}.de").read_text(encoding="utf-8").splitlines() for path in (folder / "held", text / "train"))
+    held, train = (
+        (path.parent / f"{path.name}.de").read_text(encoding="utf-8").splitlines()
+        for path in (folder / "held", text / "train")
+    )
     assert not set(held) & set(train)
     return folder / "held"
 
@@ -110,7 +122,8 @@ def run(data: Path, settings: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="session")
 def exits_run(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that learned where to stop, geometric-like, from the trained one; tests only read it."""
+    """A run that learned where to stop, geometric-like, from the trained one; tests only read
+    it."""
     folder = tmp_path_factory.mktemp("runs") / "exits"
     done("train", "--from", run, "--to", folder, "--set", "exits.halting=geometric", "--set", "training.updates=150")
     return folder

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from anydepth.cli import app
+from anydepth.cli.main import app
 
 ENDS = {";", "|", "||", "&", "&&"}
 REDIRECTIONS = {"<", ">", ">>", "2>", "&>"}
@@ -18,14 +18,19 @@ ANYDEPTH: Any = typer.main.get_command(app)
 def verbs_of(command: Any, name: str = "") -> list[str]:
     """The verbs of a command with those of its groups, as in "plot tokens"."""
     inner = getattr(command, "commands", None)
-    return [name] if inner is None else sorted(verb for word in inner for verb in verbs_of(inner[word], f"{name} {word}".strip()))
+    return (
+        [name]
+        if inner is None
+        else sorted(verb for word in inner for verb in verbs_of(inner[word], f"{name} {word}".strip()))
+    )
 
 
 VERBS = verbs_of(ANYDEPTH)
 
 
 def anydepth_commands(shell: str) -> list[list[str]]:
-    """The arguments of every `anydepth` in `shell`, also behind pipes, `python -m` and `torchrun ... -m`."""
+    """The arguments of every `anydepth` in `shell`, also behind pipes, `python -m` and `torchrun
+    ... -m`."""
     found = []
     for line in shell.replace("\\\n", " ").splitlines():
         for words in simple_commands(line):
@@ -52,7 +57,8 @@ def simple_commands(line: str) -> list[list[str]]:
 
 
 def arguments_of_anydepth(words: list[str]) -> list[str] | None:
-    """What follows `anydepth` where it is the program or the module that runs; None where it is not."""
+    """What follows `anydepth` where it is the program or the module that runs; None where it is
+    not."""
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words = words[1:]
     if words and Path(words[0]).name == "anydepth":
@@ -64,7 +70,8 @@ def arguments_of_anydepth(words: list[str]) -> list[str] | None:
 
 
 def check_arguments(arguments: list[str]) -> None:
-    """Raises a usage error if the verb or an option does not exist, or a required one is missing."""
+    """Raises a usage error if the verb or an option does not exist, or a required one is
+    missing."""
     command, rest = ANYDEPTH, arguments or ["--help"]
     while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
         assert rest[0] in command.commands, f"there is no verb {rest[0]!r}, only {', '.join(VERBS)}"

@@ -1,4 +1,5 @@
-"""bench: a table, JSON and a picture of the same figures, and requests that measure nothing refused in one sentence."""
+"""bench: a table, JSON and a picture of the same figures, and requests that measure nothing refused
+in one sentence."""
 
 import json
 from pathlib import Path
@@ -12,7 +13,9 @@ QUICK = ["--engine", "torch", "--fp32", "--batch", 2, "--beam", 1, "--rounds", 1
 
 def test_a_run_is_timed_against_ctranslate2(tuned: Tuned, text: Path, tmp_path: Path) -> None:
     files = ["--to", tmp_path / "bench.json", "--picture", tmp_path / "bench.png"]
-    outcome = done("bench", tuned.run, "--test", text / "test", "--average-exit", 3, "--against", "ctranslate2", *QUICK, *files)
+    outcome = done(
+        "bench", tuned.run, "--test", text / "test", "--average-exit", 3, "--against", "ctranslate2", *QUICK, *files
+    )
     assert outcome.out.startswith("fp32, beam 1, batch 2: BLEU ")
     assert "ctranslate2  full depth" in outcome.out and "recipe     run " in outcome.out
     assert (tmp_path / "bench.png").read_bytes().startswith(b"\x89PNG")
@@ -21,13 +24,18 @@ def test_a_run_is_timed_against_ctranslate2(tuned: Tuned, text: Path, tmp_path: 
     assert stored["results"][2]["policy"] in {point.policy for point in tuned.points}
 
 
-def test_a_shape_is_timed_with_the_exits_of_a_run_or_with_given_ones(exits_run: Path, text: Path, settings: Path) -> None:
+def test_a_shape_is_timed_with_the_exits_of_a_run_or_with_given_ones(
+    exits_run: Path, text: Path, settings: Path
+) -> None:
     shape = ["--shape", settings, "--vocab", 30, "--source-length", 4, "--output-length", 3, "--json", *QUICK]
     by_run = json.loads(done("bench", exits_run, "--test", text / "test", "--policy", "fixed:2", *shape).out)
     given = json.loads(done("bench", *shape, "--exits-histogram", "0,1,0").out)
     assert by_run["recipe"]["exit_shares"] == given["recipe"]["exit_shares"] == [0, 1, 0]
     for bench in (by_run, given):
-        assert [(result["policy"], result["average_exit"]) for result in bench["results"]] == [("fixed:3", 3), ("forced", 2)]
+        assert [(result["policy"], result["average_exit"]) for result in bench["results"]] == [
+            ("fixed:3", 3),
+            ("forced", 2),
+        ]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from cli.commands import ROOT, anydepth, assert_refused, done, finish, start
 from cli.parsing import anydepth_commands, check_arguments
 from text.recipes.packing import iwslt_files, pack, text, wmt_archives
 
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 
 PAIRS = [(f"Der Hund läuft {number} Meter.", f"The dog runs {number} metres.") for number in range(1, 60)]
 
@@ -40,7 +40,11 @@ def test_iwslt14_ends_with_the_command_that_prepares_it(archive: Path, tmp_path:
     assert talk[0] == "looking through de-en.tgz"
     assert talk[-3].startswith("warning: train: 57 pairs, but 160,239 were expected")
     ready = prepared(command)
-    assert {split: counts.pairs for split, counts in ready.manifest.splits.items()} == {"train": 57, "valid": 2, "test": 5}
+    assert {split: counts.pairs for split, counts in ready.manifest.splits.items()} == {
+        "train": 57,
+        "valid": 2,
+        "test": 5,
+    }
     assert ready.references("valid")[1] == ["the dog runs 23 metres .", "the dog runs 46 metres ."]
 
 
@@ -61,7 +65,9 @@ def test_wmt14_takes_a_folder_of_archives_and_a_limit(tmp_path: Path) -> None:
 def test_multi30k_takes_several_archives(tmp_path: Path) -> None:
     options: list[object] = []
     for name, stem in (("training", "train"), ("validation", "val"), ("mmt16_task1_test", "test2016")):
-        sides = {f"{stem}.{language}": text([pair[side] for pair in PAIRS]) for side, language in enumerate(("en", "fr"))}
+        sides = {
+            f"{stem}.{language}": text([pair[side] for pair in PAIRS]) for side, language in enumerate(("en", "fr"))
+        }
         options += ["--archive", pack(tmp_path / f"{name}.tar.gz", sides)]
     outcome = done("data", "multi30k", *options, "--to", tmp_path / "out", "--source-lang", "fr", "--target-lang", "en")
     assert prepared(outcome.out).references("test") == ([pair[1] for pair in PAIRS], [pair[0] for pair in PAIRS])
@@ -77,7 +83,9 @@ def test_a_damaged_archive_ends_in_one_sentence_with_code_1(archive: Path, tmp_p
 def test_missing_files_and_an_occupied_folder_end_with_code_2(archive: Path, tmp_path: Path) -> None:
     outcome = anydepth("data", "wmt14-en-fr", "--archive", archive, "--to", tmp_path / "out")
     assert_refused(outcome, "lacks europarl-v7.fr-en.en (training-parallel-europarl-v7.tgz)", "(test-full.tgz)")
-    assert_refused(anydepth("data", "iwslt14", "--archive", archive, "--to", tmp_path), "exists already and would be overwritten")
+    assert_refused(
+        anydepth("data", "iwslt14", "--archive", archive, "--to", tmp_path), "exists already and would be overwritten"
+    )
 
 
 def test_without_sacremoses_the_cure_is_named_and_multi30k_still_works(
@@ -98,13 +106,18 @@ def test_without_sacremoses_the_cure_is_named_and_multi30k_still_works(
 def test_the_commands_of_the_documentation_parse() -> None:
     blocks = (ROOT / "docs" / "data.md").read_text(encoding="utf-8").split("```")[1::2]
     commands = [arguments for block in blocks for arguments in anydepth_commands(block.removeprefix("bash\n"))]
-    assert {tuple(arguments[:2]) for arguments in commands} >= {("data", name) for name in ("iwslt14", "wmt14-en-fr", "multi30k")}
+    assert {tuple(arguments[:2]) for arguments in commands} >= {
+        ("data", name) for name in ("iwslt14", "wmt14-en-fr", "multi30k")
+    }
     for arguments in commands:
         check_arguments(arguments)
 
 
 def test_help_does_not_load_sacremoses() -> None:
-    program = "import sys, anydepth.recipes; print([name for name in ('sacremoses', 'numpy', 'torch') if name in sys.modules])"
+    program = (
+        "import sys, anydepth.cli.data; print([name for name in ('sacremoses', 'numpy', 'torch') if name in "
+        "sys.modules])"
+    )
     loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"
 

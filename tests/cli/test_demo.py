@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from cli.commands import anydepth, assert_refused, done
 
-from anydepth.evaluation.tuning import TuneSettings
-from anydepth.inference.native.engine import has_native
+from anydepth.inference.engines.native.native_engine import has_native
+from anydepth.tuning.tune import TuneSettings
 
 SETTINGS = """
 [model]
@@ -42,9 +42,9 @@ updates = 2
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Settings of a tiny model; the corpus and the vocabulary are small, too."""
-    monkeypatch.setattr("anydepth.text.demo.corpus.SPLIT_SIZES", {"train": 400, "valid": 10, "test": 220})
-    monkeypatch.setattr("anydepth.demo.VOCAB_SIZE", 400)
-    monkeypatch.setattr("anydepth.demo.TUNING", TuneSettings(candidates=20, segment=0.5, decoded=1))
+    monkeypatch.setattr("anydepth.demo.corpus.SPLIT_SIZES", {"train": 400, "valid": 10, "test": 220})
+    monkeypatch.setattr("anydepth.demo.walkthrough.VOCAB_SIZE", 400)
+    monkeypatch.setattr("anydepth.demo.walkthrough.TUNING", TuneSettings(candidates=20, segment=0.5, decoded=1))
     (tmp_path / "exits.toml").write_text(EXITS, encoding="utf-8")
     (tmp_path / "small.toml").write_text(SETTINGS, encoding="utf-8")
     return tmp_path / "small.toml"
@@ -53,7 +53,11 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_work(small: Path, tmp_path: Path) -> None:
     command = ("demo", "--to", tmp_path / "demo", "--config", small, "--exits-config", tmp_path / "exits.toml")
     first = done(*command)
-    policies = [line.split()[0] for line in first.out.splitlines() if line.startswith(("fixed:", "uniform", "confidence:", "geometric:"))]
+    policies = [
+        line.split()[0]
+        for line in first.out.splitlines()
+        if line.startswith(("fixed:", "uniform", "confidence:", "geometric:"))
+    ]
     assert policies[:3] == ["fixed:1", "fixed:2", "uniform:seed=1"]
     assert {policy.partition(":")[0] for policy in policies[3:]} == {"confidence", "geometric", "fixed"}
     assert policies.count("fixed:2") == 2, "once in the table of policies, once in that of engines"
@@ -62,9 +66,14 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
     assert ("torch tokens/s" in first.out) and ("native-int8 tokens/s" in first.out) == has_native()
     assert [first.out.count(f"\n  {label:<11}") for label in ("source", "exits", "reference")] == [3, 3, 3]
     assert (tmp_path / "demo" / "evaluation.json").exists()
-    made = [tmp_path / "demo" / name for name in ("model/model.safetensors", "exits/model.safetensors", "exits/operating_points.json")]
+    made = [
+        tmp_path / "demo" / name
+        for name in ("model/model.safetensors", "exits/model.safetensors", "exits/operating_points.json")
+    ]
     written = [file.stat().st_mtime_ns for file in made]
-    assert all((tmp_path / "demo" / picture).read_bytes().startswith(b"\x89PNG") for picture in ("tradeoff.png", "tokens.png"))
+    assert all(
+        (tmp_path / "demo" / picture).read_bytes().startswith(b"\x89PNG") for picture in ("tradeoff.png", "tokens.png")
+    )
 
     second = done(*command)
     assert "prepared already" in second.err
@@ -74,7 +83,9 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
 
 
 def test_a_demo_without_its_configuration_is_refused_before_it_writes(tmp_path: Path) -> None:
-    assert_refused(anydepth("demo", "--to", tmp_path / "demo", "--config", tmp_path / "no.toml"), str(tmp_path / "no.toml"))
+    assert_refused(
+        anydepth("demo", "--to", tmp_path / "demo", "--config", tmp_path / "no.toml"), str(tmp_path / "no.toml")
+    )
     assert list(tmp_path.iterdir()) == []
 
 

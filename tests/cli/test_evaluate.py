@@ -1,4 +1,5 @@
-"""evaluate: figures that carry their recipe, the same in the table, in JSON and from the translations themselves."""
+"""evaluate: figures that carry their recipe, the same in the table, in JSON and from the
+translations themselves."""
 
 import hashlib
 import json
@@ -38,7 +39,12 @@ def test_the_table_names_the_settings_that_made_its_figures(each_exit: Outcome, 
     assert "tok:none" in notes["tokenized"]
     assert "nc:6" in notes["chrF"]
     weights = hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()[:12]
-    for part in (f"weights {weights}", f"test {text / 'test'} (de-en, {SPLITS['test']} sentences)", "beam 2", "length penalty 1"):
+    for part in (
+        f"weights {weights}",
+        f"test {text / 'test'} (de-en, {SPLITS['test']} sentences)",
+        "beam 2",
+        "length penalty 1",
+    ):
         assert part in notes["recipe"]
 
 
@@ -70,10 +76,17 @@ def test_json_has_the_figures_of_the_table(each_exit: Outcome, run: Path, text: 
     assert all("tok:13a" in row["scores"]["bleu"]["signature"] for row in evaluation["results"])
 
 
-def test_policies_are_measured_in_the_order_of_the_request_and_the_output_is_the_last(run: Path, text: Path, tmp_path: Path) -> None:
+def test_policies_are_measured_in_the_order_of_the_request_and_the_output_is_the_last(
+    run: Path, text: Path, tmp_path: Path
+) -> None:
     options = ["--policy", "fixed:3", "--policy", "fixed:1", "--beam", 1, "--json"]
-    results = json.loads(done("evaluate", run, "--test", text / "test", *options, "--output", tmp_path / "out.en").out)["results"]
-    assert [(row["policy"], row["average_exit"], row["beam"]) for row in results] == [("fixed:3", 3.0, 1), ("fixed:1", 1.0, 1)]
+    results = json.loads(done("evaluate", run, "--test", text / "test", *options, "--output", tmp_path / "out.en").out)[
+        "results"
+    ]
+    assert [(row["policy"], row["average_exit"], row["beam"]) for row in results] == [
+        ("fixed:3", 3.0, 1),
+        ("fixed:1", 1.0, 1),
+    ]
     written = (tmp_path / "out.en").read_text(encoding="utf-8")
     assert written == done("translate", run, text / "test.de", "--policy", "fixed:1", "--beam", 1).out
     references = (text / "test.en").read_text(encoding="utf-8").splitlines()
@@ -86,7 +99,9 @@ def test_without_a_policy_every_token_takes_full_depth(run: Path, text: Path) ->
     assert (row[0], row[4], row[6]) == ("fixed:3", "3.00", "100.0")
 
 
-def test_an_output_that_cannot_be_written_is_refused_before_anything_is_translated(run: Path, text: Path, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_refused_before_anything_is_translated(
+    run: Path, text: Path, tmp_path: Path
+) -> None:
     outcome = anydepth("evaluate", run, "--test", text / "test", "--output", tmp_path / "none" / "out.en")
     assert_refused(outcome, str(tmp_path / "none"))
     assert "translating" not in outcome.err
@@ -124,12 +139,16 @@ def test_json_has_everything_that_was_measured_and_its_recipe(exits_run: Path, t
     assert row["comparison"].keys() == {"difference", "low", "high", "p_value", "samples", "seed", "signature"}
     assert row["policy"] == "geometric:0.5"
     assert sum(row["exit_counts"]) == row["tokens"]
-    assert row["average_exit"] == pytest.approx(sum(n * count for n, count in enumerate(row["exit_counts"], 1)) / row["tokens"])
+    assert row["average_exit"] == pytest.approx(
+        sum(n * count for n, count in enumerate(row["exit_counts"], 1)) / row["tokens"]
+    )
 
 
 def test_executed_flops_have_a_column_and_without_padding_are_those_of_the_formula(run: Path, text: Path) -> None:
     options = ["--policy", "fixed:2", "--policy", "uniform", "--executed", "--beam", 1, "--batch-tokens", 1]
-    rows = table_rows(done("evaluate", run, "--test", text / "test", *options).out, columns=[*COLUMNS, "executed MFLOPs/token"])
+    rows = table_rows(
+        done("evaluate", run, "--test", text / "test", *options).out, columns=[*COLUMNS, "executed MFLOPs/token"]
+    )
     assert [row[8] for row in rows] == [row[5] for row in rows]
     assert len({row[5] for row in rows}) == 2
 
@@ -162,7 +181,9 @@ def test_lines_of_another_system_are_compared_as_its_policy_would_be(run: Path, 
         ("geometric", ["not trained with the geometric halting module"]),
     ],
 )
-def test_a_rival_that_cannot_be_compared_with_is_refused(run: Path, text: Path, tmp_path: Path, against: str, words: list[str]) -> None:
+def test_a_rival_that_cannot_be_compared_with_is_refused(
+    run: Path, text: Path, tmp_path: Path, against: str, words: list[str]
+) -> None:
     (tmp_path / "short.en").write_text("one\ntwo\n", encoding="utf-8")
     place = tmp_path / against if "." in against else against
     outcome = anydepth("evaluate", run, "--test", text / "test", "--against", place)
@@ -178,8 +199,12 @@ def test_output_never_goes_over_what_is_measured(own_run: Path, text: Path, tmp_
     shutil.copy(tmp_path / "test.en", tmp_path / "against")
     output = own_run / name if name == "config.toml" else tmp_path / name
     before = output.read_bytes()
-    outcome = anydepth("evaluate", own_run, "--test", tmp_path / "test", "--against", tmp_path / "against", "--output", output)
+    outcome = anydepth(
+        "evaluate", own_run, "--test", tmp_path / "test", "--against", tmp_path / "against", "--output", output
+    )
     assert_refused(outcome, f"--output {output} is a file", "choose another")
     if name != "against":
-        assert_refused(anydepth("bench", own_run, "--test", tmp_path / "test", "--to", output), f"--to {output} is a file")
+        assert_refused(
+            anydepth("bench", own_run, "--test", tmp_path / "test", "--to", output), f"--to {output} is a file"
+        )
     assert output.read_bytes() == before

@@ -1,4 +1,5 @@
-"""export: a folder for another program, named on standard output, and what cannot be exported in one sentence."""
+"""export: a folder for another program, named on standard output, and what cannot be exported in
+one sentence."""
 
 from pathlib import Path
 
@@ -9,8 +10,13 @@ from cli.commands import anydepth, assert_refused, done
 def test_an_exit_is_exported_for_ctranslate2(own_run: Path, tmp_path: Path) -> None:
     outcome = done("export", own_run, "--format", "ctranslate2", "--exit", 2)
     assert outcome.out == f"{own_run / 'export' / 'ctranslate2-exit2'}\n"
-    assert {"model.bin", "shared_vocabulary.json", "tokenizer.model"} < {path.name for path in Path(outcome.out.strip()).iterdir()}
-    assert done("export", own_run, "--format", "ctranslate2", "--int8", "--to", tmp_path / "here").out == f"{tmp_path / 'here'}\n"
+    assert {"model.bin", "shared_vocabulary.json", "tokenizer.model"} < {
+        path.name for path in Path(outcome.out.strip()).iterdir()
+    }
+    assert (
+        done("export", own_run, "--format", "ctranslate2", "--int8", "--to", tmp_path / "here").out
+        == f"{tmp_path / 'here'}\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,13 @@ def test_the_help_of_every_verb_ends_with_examples_that_parse_and_can_be_copied(
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["--verison"], ["trian"], ["translate"], ["evaluate", "run", "--tset", "x"], ["translate", "run", "--beam", "0"]),
+        *(
+            ["--verison"],
+            ["trian"],
+            ["translate"],
+            ["evaluate", "run", "--tset", "x"],
+            ["translate", "run", "--beam", "0"],
+        ),
         *(["plot", "tokns"], ["plot", "tokens", "run"], ["plot", "tradeoff", "--to", "x.png"], ["tune", "run"]),
         *(["tune", "run", "--valid", "x", "--candidates", "0"], ["tune", "run", "--valid", "x", "--segment", "0"]),
         *(["translate", "run", "--average-exit", "two"], ["translate", "run", "--show-exit"]),
@@ -72,7 +78,12 @@ def test_a_group_of_verbs_alone_shows_its_help() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["plot", "tokns", "run", "text", "--to", "x.png"], ["plot", "tokens", "run", "--to", "x.png"], ["tune", "run"], ["plots"]],
+    [
+        ["plot", "tokns", "run", "text", "--to", "x.png"],
+        ["plot", "tokens", "run", "--to", "x.png"],
+        ["tune", "run"],
+        ["plots"],
+    ],
 )
 def test_a_wrong_command_in_a_text_is_found_without_running_it(arguments: list[str]) -> None:
     with pytest.raises((AssertionError, typer.BadParameter)):
@@ -84,7 +95,10 @@ def test_a_wrong_command_in_a_text_is_found_without_running_it(arguments: list[s
     [
         ("echo 'a; b' | anydepth translate run --beam 2 > out.txt", [["translate", "run", "--beam", "2"]]),
         ("torchrun --nproc-per-node 2 -m anydepth train c.toml \\\n  --to r", [["train", "c.toml", "--to", "r"]]),
-        ("anydepth demo && OMP_NUM_THREADS=1 .venv/bin/anydepth corpus --to x  # anydepth", [["demo"], ["corpus", "--to", "x"]]),
+        (
+            "anydepth demo && OMP_NUM_THREADS=1 .venv/bin/anydepth corpus --to x  # anydepth",
+            [["demo"], ["corpus", "--to", "x"]],
+        ),
         ("cd anydepth; pip install anydepth", []),
     ],
 )

@@ -1,4 +1,5 @@
-"""plot: pictures of tokens, trade-offs, positions and scores; what cannot be drawn is refused and leaves nothing."""
+"""plot: pictures of tokens, trade-offs, positions and scores; what cannot be drawn is refused and
+leaves nothing."""
 
 from pathlib import Path
 
@@ -14,7 +15,9 @@ SENTENCE = "der hund läuft und katze schläft gern"
 def evaluation(exits_run: Path, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `evaluate --json` printed, in a file."""
     file = tmp_path_factory.mktemp("evaluation") / "evaluation.json"
-    out = done("evaluate", exits_run, "--test", text / "test", "--each-exit", "--policy", "geometric", "--beam", 1, "--json").out
+    out = done(
+        "evaluate", exits_run, "--test", text / "test", "--each-exit", "--policy", "geometric", "--beam", 1, "--json"
+    ).out
     file.write_text(out, encoding="utf-8")
     return file
 
@@ -28,15 +31,21 @@ def assert_drawn(picture: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_tokens_are_drawn_and_the_translation_is_printed(exits_run: Path, tmp_path: Path, suffix: str) -> None:
-    outcome = done("plot", "tokens", exits_run, SENTENCE, "--to", tmp_path / f"tokens{suffix}", "--policy", "uniform", "--beam", 1)
+    outcome = done(
+        "plot", "tokens", exits_run, SENTENCE, "--to", tmp_path / f"tokens{suffix}", "--policy", "uniform", "--beam", 1
+    )
     assert outcome.out == done("translate", exits_run, "--policy", "uniform", "--beam", 1, stdin=SENTENCE.encode()).out
     assert outcome.err == ""
     assert_drawn(tmp_path / f"tokens{suffix}")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_a_trade_off_is_drawn_from_evaluations_and_operating_points(evaluation: Path, tuned: Tuned, tmp_path: Path, suffix: str) -> None:
-    outcome = done("plot", "tradeoff", evaluation, tuned.run / "operating_points.json", "--to", tmp_path / f"tradeoff{suffix}")
+def test_a_trade_off_is_drawn_from_evaluations_and_operating_points(
+    evaluation: Path, tuned: Tuned, tmp_path: Path, suffix: str
+) -> None:
+    outcome = done(
+        "plot", "tradeoff", evaluation, tuned.run / "operating_points.json", "--to", tmp_path / f"tradeoff{suffix}"
+    )
     assert (outcome.out, outcome.err) == ("", "")
     assert_drawn(tmp_path / f"tradeoff{suffix}")
 
@@ -52,9 +61,13 @@ def test_either_file_alone_is_enough_and_the_pictures_differ(evaluation: Path, t
 
 @pytest.mark.parametrize("verb", ["positions", "scores"])
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_positions_and_scores_are_drawn_from_a_test_set(exits_run: Path, text: Path, tmp_path: Path, verb: str, suffix: str) -> None:
+def test_positions_and_scores_are_drawn_from_a_test_set(
+    exits_run: Path, text: Path, tmp_path: Path, verb: str, suffix: str
+) -> None:
     picture = tmp_path / f"{verb}{suffix}"
-    outcome = done("plot", verb, exits_run, "--test", text / "test", "--to", picture, "--policy", "uniform:4", "--beam", 1)
+    outcome = done(
+        "plot", verb, exits_run, "--test", text / "test", "--to", picture, "--policy", "uniform:4", "--beam", 1
+    )
     assert (outcome.out, outcome.err) == ("", "translating 8 sentences with uniform:seed=4\n")
     assert_drawn(picture)
 

@@ -11,7 +11,7 @@ import pytest
 from cli.commands import Outcome, anydepth, assert_refused, contents, done, finish, start
 from cli.conftest import options_for_prepare
 
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 
 
 def prepare(text: Path, *options: object) -> Outcome:
@@ -64,7 +64,9 @@ def short_validation_set(text: Path) -> None:
         (short_validation_set, ["valid.de has 6 lines but valid.en has 1"]),
     ],
 )
-def test_text_that_cannot_be_used_is_refused_by_name(own_text: Path, spoil: Callable[[Path], None], words: list[str]) -> None:
+def test_text_that_cannot_be_used_is_refused_by_name(
+    own_text: Path, spoil: Callable[[Path], None], words: list[str]
+) -> None:
     spoil(own_text)
     before = contents(own_text)
     assert_refused(prepare(own_text), *words)
@@ -83,7 +85,9 @@ def test_text_that_cannot_be_used_is_refused_by_name(own_text: Path, spoil: Call
         (["--source-lang", "../de"], ["error: --source-lang '../de': a language is"]),
     ],
 )
-def test_options_that_cannot_be_met_are_refused_with_their_bound(own_text: Path, options: list[object], words: list[str]) -> None:
+def test_options_that_cannot_be_met_are_refused_with_their_bound(
+    own_text: Path, options: list[object], words: list[str]
+) -> None:
     before = contents(own_text)
     assert_refused(prepare(own_text, *options), *words)
     assert contents(own_text) == before
@@ -93,7 +97,9 @@ def test_prepared_data_is_replaced_only_on_demand(own_text: Path) -> None:
     assert prepare(own_text).code == 0
     before = contents(own_text / "data")
     assert_refused(
-        prepare(own_text, "--vocab-size", 300), "already holds prepared data", "choose another --to, or replace it with --overwrite"
+        prepare(own_text, "--vocab-size", 300),
+        "already holds prepared data",
+        "choose another --to, or replace it with --overwrite",
     )
     assert contents(own_text / "data") == before
     assert prepare(own_text, "--vocab-size", 300, "--overwrite").code == 0
@@ -118,13 +124,20 @@ def test_a_failure_on_the_way_keeps_the_old_data(own_text: Path) -> None:
 
 def test_ctrl_c_ends_the_learning_of_a_vocabulary_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     randomness = random.Random(1)
-    words = ["".join(randomness.choices("abcdefghijklmnopqrstuvwxyz", k=randomness.randint(4, 14))) for _ in range(200_000)]
-    for split, lines in (("train", 20_000), ("valid", 2)):  # so many different words that their pieces take a minute and more to learn
+    words = [
+        "".join(randomness.choices("abcdefghijklmnopqrstuvwxyz", k=randomness.randint(4, 14))) for _ in range(200_000)
+    ]
+    for split, lines in (
+        ("train", 20_000),
+        ("valid", 2),
+    ):  # so many different words that their pieces take a minute and more to learn
         for language in ("de", "en"):
             text = "".join(" ".join(randomness.choices(words, k=30)) + "\n" for _ in range(lines))
             (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
     before = contents(tmp_path)
-    process = start("prepare", *options_for_prepare(tmp_path, tmp_path / "data")[:-3], 30_000, "--to", tmp_path / "data")
+    process = start(
+        "prepare", *options_for_prepare(tmp_path, tmp_path / "data")[:-3], 30_000, "--to", tmp_path / "data"
+    )
     assert process.stderr is not None
     assert b"learning 30,000 pieces" in process.stderr.readline()
     time.sleep(1.5)

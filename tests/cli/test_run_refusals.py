@@ -1,4 +1,5 @@
-"""A run directory that is damaged, or is none, is refused by every verb that reads one, and the damaged file is named."""
+"""A run directory that is damaged, or is none, is refused by every verb that reads one, and the
+damaged file is named."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -79,21 +80,32 @@ def test_a_damaged_file_is_named_and_never_used_whoever_vouches_for_it(
     assert outcome.err.count("\n") == 1
     assert contents(own_run) == before
     vouched = anydepth("seal", own_run)
-    assert_refused(anydepth("translate", own_run, stdin=b"hund\n") if vouched.code == 0 else vouched, str(own_run), *words)
+    assert_refused(
+        anydepth("translate", own_run, stdin=b"hund\n") if vouched.code == 0 else vouched, str(own_run), *words
+    )
 
 
 def test_other_verbs_refuse_what_translation_refuses(own_run: Path, text: Path, tmp_path: Path) -> None:
     cut_weights(own_run)
-    assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "model.safetensors is not as the run wrote it")
+    assert_refused(
+        anydepth("evaluate", own_run, "--test", text / "test"), "model.safetensors is not as the run wrote it"
+    )
     assert_refused(anydepth("tune", own_run, "--valid", text / "test"), "model.safetensors is not as the run wrote it")
-    assert_refused(anydepth("plot", "tokens", own_run, "hund", "--to", tmp_path / "x.svg"), "model.safetensors is not as the run wrote it")
+    assert_refused(
+        anydepth("plot", "tokens", own_run, "hund", "--to", tmp_path / "x.svg"),
+        "model.safetensors is not as the run wrote it",
+    )
 
 
-def test_a_data_note_that_is_damaged_is_named_by_the_verbs_that_need_it(own_run: Path, text: Path, tmp_path: Path) -> None:
+def test_a_data_note_that_is_damaged_is_named_by_the_verbs_that_need_it(
+    own_run: Path, text: Path, tmp_path: Path
+) -> None:
     (own_run / "data.json").write_text("{", encoding="utf-8")
     assert_refused(anydepth("evaluate", own_run, "--test", text / "test"), "data.json")
     assert_refused(anydepth("tune", own_run, "--valid", text / "test"), "data.json")
-    assert_refused(anydepth("plot", "scores", own_run, "--test", text / "test", "--to", tmp_path / "x.svg"), "data.json")
+    assert_refused(
+        anydepth("plot", "scores", own_run, "--test", text / "test", "--to", tmp_path / "x.svg"), "data.json"
+    )
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])

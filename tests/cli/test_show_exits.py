@@ -1,4 +1,5 @@
-"""translate --show-exits: words with their exits on standard output, the legend on standard error, colours for terminals alone."""
+"""translate --show-exits: words with their exits on standard output, the legend on standard error,
+colours for terminals alone."""
 
 import json
 import re
@@ -69,7 +70,9 @@ def test_a_narrow_terminal_wraps_no_line(run: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_people_and_machines_are_not_served_at_once(run: Path) -> None:
-    assert_refused(anydepth("translate", run, "--show-exits", "--json", stdin=LINES), "--show-exits", "--json", "choose one")
+    assert_refused(
+        anydepth("translate", run, "--show-exits", "--json", stdin=LINES), "--show-exits", "--json", "choose one"
+    )
 
 
 def test_a_line_beyond_the_limit_is_named_here_too(run: Path) -> None:

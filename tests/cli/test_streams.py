@@ -1,4 +1,5 @@
-"""Standard streams that are closed, full or left by their reader: no output is lost with exit code 0, and no traceback is shown."""
+"""Standard streams that are closed, full or left by their reader: no output is lost with exit code
+0, and no traceback is shown."""
 
 import os
 import subprocess

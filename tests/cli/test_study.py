@@ -1,4 +1,5 @@
-"""`anydepth study`: the plan, the refusals, and that a study that is killed again and again ends as one that is not."""
+"""`anydepth study`: the plan, the refusals, and that a study that is killed again and again ends as
+one that is not."""
 
 import json
 import os
@@ -16,13 +17,13 @@ import torch
 from cli.commands import PATIENCE, Outcome, anydepth, assert_refused, contents, done, finish, start
 from cli.conftest import SETTINGS, write_text_pairs
 
-import anydepth.study as studies
-from anydepth.evaluation.study.execute import Execution
-from anydepth.evaluation.study.plan import Places, Step, load_study, make_plan, needed_steps
-from anydepth.locks import one_writer
+import anydepth.experiments.study as studies
+from anydepth.experiments.execution import Execution
+from anydepth.experiments.plan import Places, StudyStep, load_study, make_plan, needed_steps
+from anydepth.files.locks import one_writer
 from anydepth.model.checkpoint import load_tensors, save_tensors
-from anydepth.model.run import Run
-from anydepth.text.prepare import PreparedData
+from anydepth.runs.run import Run
+from anydepth.text.prepared import PreparedData
 
 LINE = {"say": lambda line: None}
 # What depends on the clock and on how often a study was started, and not on what it computed.
@@ -36,7 +37,18 @@ def own_data(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split, count in (("valid", 9), ("test", 12)):
         write_text_pairs(folder, split, count, shortest=5)
     languages = ["--source-lang", "de", "--target-lang", "en", "--train", text / "train"]
-    done("prepare", *languages, "--valid", folder / "valid", "--test", folder / "test", "--vocab-size", 310, "--to", folder / "data")
+    done(
+        "prepare",
+        *languages,
+        "--valid",
+        folder / "valid",
+        "--test",
+        folder / "test",
+        "--vocab-size",
+        310,
+        "--to",
+        folder / "data",
+    )
     return folder / "data"
 
 
@@ -82,7 +94,8 @@ def whole(own_data: Path, own_settings: Path, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def unkilled(own_data: Path, own_settings: Path, tmp_path: Path) -> Path:
-    """A study that was done with the threads of a step when one runs at a time: sums are rounded as they are split."""
+    """A study that was done with the threads of a step when one runs at a time: sums are rounded as
+    they are split."""
     plan_study(tmp_path / "unkilled", own_data, own_settings, "figures6-9")
     threads = torch.get_num_threads()
     torch.set_num_threads(studies.side_by_side(1)[1])
@@ -102,7 +115,8 @@ def without_clock(folder: Path, to: Path) -> Path:
 
 
 def process_of_step(study: "subprocess.Popen[bytes]", name: str) -> int:
-    """The number of the process that does the step, once the step is at work in it: torch is loaded, and a training has made updates."""
+    """The number of the process that does the step, once the step is at work in it: torch is
+    loaded, and a training has made updates."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         assert study.poll() is None, f"the study ended before it came to {name}"
@@ -123,8 +137,9 @@ def is_at_work(process: str, folder: Path, step: str) -> bool:
     return "libtorch" in Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
 
 
-def kill_at_work(study: "subprocess.Popen[bytes]", places: Places, step: Step, *, with_step: bool) -> None:
-    """Kills a study while `step` is at work, which is shown; the step's process, too, or it is left to find out by itself."""
+def kill_at_work(study: "subprocess.Popen[bytes]", places: Places, step: StudyStep, *, with_step: bool) -> None:
+    """Kills a study while `step` is at work, which is shown; the step's process, too, or it is left
+    to find out by itself."""
     try:
         child = process_of_step(study, step.name)
         os.kill(child, signal.SIGSTOP)
@@ -149,7 +164,18 @@ def test_a_study_killed_in_each_of_its_steps_and_continued_has_the_report_of_one
 ) -> None:
     folder = tmp_path / "killed" / "study"
     folder.parent.mkdir()
-    command: Sequence[object] = ["study", "figures6-9", "--data", own_data, "--to", folder, "--config", own_settings, "--jobs", 1]
+    command: Sequence[object] = [
+        "study",
+        "figures6-9",
+        "--data",
+        own_data,
+        "--to",
+        folder,
+        "--config",
+        own_settings,
+        "--jobs",
+        1,
+    ]
     steps = make_plan(load_study(Places(unkilled)), Places(folder))
     assert {step.kind for step in steps} == {"train", "measure", "samples", "compare"}
     for number, step in enumerate(steps):
@@ -171,9 +197,18 @@ def test_a_finished_study_does_nothing_but_say_so(whole: Path, own_data: Path, o
     assert {name: data for name, data in contents(whole).items() if name != ".lock"} == before
 
 
-def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
-    outcome = done("study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run")
-    assert [outcome.out.count(f"train {name} ") for name in ("aligned", "mixed-3", "baseline-3", "mixed-6")] == [1, 1, 1, 0]
+def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(
+    own_data: Path, own_settings: Path, tmp_path: Path
+) -> None:
+    outcome = done(
+        "study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run"
+    )
+    assert [outcome.out.count(f"train {name} ") for name in ("aligned", "mixed-3", "baseline-3", "mixed-6")] == [
+        1,
+        1,
+        1,
+        0,
+    ]
     assert outcome.out.count(f"anydepth train {tmp_path / 'study' / 'config.toml'} --data {own_data} ") == 6
     assert "'model.exits=\"last\"'" in outcome.out
     assert "runs, 6 of them to train" in outcome.err
@@ -201,10 +236,14 @@ def test_a_study_goes_on_with_further_experiments_but_not_with_other_settings(
     assert_refused(anydepth(*more, "--seeds", 2), "was begun with other seeds", "choose another --to")
 
 
-def test_bad_wishes_are_refused_before_anything_is_written(data: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+def test_bad_wishes_are_refused_before_anything_is_written(
+    data: Path, own_data: Path, own_settings: Path, tmp_path: Path
+) -> None:
     to, plain = ["--to", tmp_path / "study"], ["--data", own_data, "--config", own_settings]
     assert_refused(anydepth("study", "table9", *plain, *to), "no study 'table9'", "choose from table1")
-    assert_refused(anydepth("study", "table1", "--data", data, "--config", own_settings, *to), "has no test set", "--test PREFIX")
+    assert_refused(
+        anydepth("study", "table1", "--data", data, "--config", own_settings, *to), "has no test set", "--test PREFIX"
+    )
     for text, word in (
         ('[model]\nexits = "last"\n', "leave out model.exits = 'last'"),
         ("[training]\npatience = 2\n", "leave out training.patience = 2"),
@@ -216,20 +255,31 @@ def test_bad_wishes_are_refused_before_anything_is_written(data: Path, own_data:
         own.write_text(text, encoding="utf-8")
         assert_refused(anydepth("study", "table1", "--data", own_data, "--config", own, *to), "own.toml", word)
     own.write_text("updates = 5\n", encoding="utf-8")
-    assert_refused(anydepth("study", "table1", *plain, "--exit-config", own, *to), "updates stands outside of a section")
+    assert_refused(
+        anydepth("study", "table1", *plain, "--exit-config", own, *to), "updates stands outside of a section"
+    )
     own.write_text("[training]\nupdate = 5\n", encoding="utf-8")
-    assert_refused(anydepth("study", "table1", *plain, "--exit-config", own, *to), f"error: {own}: there is no setting training.update")
-    assert_refused(anydepth("study", "table1", "--data", own_data, "--config", tmp_path / "none.toml", *to), "no configuration at")
+    assert_refused(
+        anydepth("study", "table1", *plain, "--exit-config", own, *to),
+        f"error: {own}: there is no setting training.update",
+    )
+    assert_refused(
+        anydepth("study", "table1", "--data", own_data, "--config", tmp_path / "none.toml", *to), "no configuration at"
+    )
     assert not (tmp_path / "study").exists()
     assert_refused(anydepth("study", "table1", *plain, "--to", tmp_path), "exists and is no study")
     assert_refused(anydepth("study-step", tmp_path / "study", "compare"), "study.json cannot be read")
 
 
-def test_a_run_at_the_place_of_another_variant_is_refused(whole: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+def test_a_run_at_the_place_of_another_variant_is_refused(
+    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "study"
     plan_study(folder, own_data, own_settings, "table1")
     shutil.copytree(whole / "runs" / "aligned", folder / "runs" / "baseline-1")
-    assert_refused(anydepth("study-step", folder, "train baseline-1"), "was made with other settings than the study's", "remove it")
+    assert_refused(
+        anydepth("study-step", folder, "train baseline-1"), "was made with other settings than the study's", "remove it"
+    )
     assert not (folder / "steps" / "train-baseline-1.json").exists()
 
 
@@ -240,7 +290,8 @@ def test_a_step_that_is_not_in_the_plan_is_refused(whole: Path) -> None:
 def test_the_records_of_a_run_tell_what_made_them(whole: Path) -> None:
     record = json.loads((whole / "records" / "runs" / "tok-ll-geometric-l0.05.json").read_text(encoding="utf-8"))
     assert record["settings"] == {
-        "exits.halting": "geometric", "exits.oracle": "likelihood", "exits.exit_penalty": 0.05, "exits.kernel_width": 0.0,
+        "exits.halting": "geometric", "exits.oracle": "likelihood", "exits.exit_penalty": 0.05,
+        "exits.kernel_width": 0.0,
     }  # fmt: skip
     assert (record["origin"], record["role"], record["updates"]) == ("aligned", "halting", 15)
     kinds = {(row["split"], row["kind"]) for row in record["measurements"]}
@@ -252,23 +303,33 @@ def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, own_data:
     with one_writer(whole):
         outcome = anydepth("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
     assert outcome.code == 2
-    assert f"another anydepth command is writing to {whole} (process {os.getpid()} since " in outcome.err.splitlines()[-1]
+    assert (
+        f"another anydepth command is writing to {whole} (process {os.getpid()} since " in outcome.err.splitlines()[-1]
+    )
 
 
-def test_a_kill_before_the_study_was_written_down_does_not_bar_its_place(own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+def test_a_kill_before_the_study_was_written_down_does_not_bar_its_place(
+    own_data: Path, own_settings: Path, tmp_path: Path
+) -> None:
     (tmp_path / "study" / "steps").mkdir(parents=True)
     (tmp_path / "study" / "config.toml").write_text("", encoding="utf-8")
-    outcome = done("study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run")
+    outcome = done(
+        "study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run"
+    )
     assert "6 runs, 6 of them to train" in outcome.err
 
 
-def test_a_study_whose_text_has_moved_goes_on_with_it(whole: Path, own_data: Path, own_settings: Path, tmp_path: Path) -> None:
+def test_a_study_whose_text_has_moved_goes_on_with_it(
+    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+) -> None:
     folder, moved = shutil.copytree(whole, tmp_path / "study"), shutil.copytree(own_data, tmp_path / "elsewhere")
     done("study", "figures6-9", "--data", moved, "--to", folder, "--config", own_settings)
     assert load_study(Places(folder)).data == str(moved)
 
 
-def test_a_second_stage_whose_origin_was_trained_again_starts_again(whole: Path, own_data: Path, tmp_path: Path) -> None:
+def test_a_second_stage_whose_origin_was_trained_again_starts_again(
+    whole: Path, own_data: Path, tmp_path: Path
+) -> None:
     places = Places(shutil.copytree(whole, tmp_path / "study"))
     study, run, origin = load_study(places), Run(places.run("tok-ll-geometric-l0.05")), Run(places.run("aligned"))
     data = PreparedData.open(own_data)
@@ -291,15 +352,22 @@ def refused_study(folder: Path, text: dict[str, Path], settings: Path) -> Outcom
     return anydepth("study", "table1", "--data", folder / "data", "--to", folder / "study", "--config", settings)
 
 
-def test_held_out_text_that_was_trained_on_is_refused_before_anything_is_trained(text: Path, own_settings: Path, tmp_path: Path) -> None:
+def test_held_out_text_that_was_trained_on_is_refused_before_anything_is_trained(
+    text: Path, own_settings: Path, tmp_path: Path
+) -> None:
     write_text_pairs(tmp_path, "valid", 9, shortest=5)
     write_text_pairs(tmp_path, "test", 12, shortest=5)
     train = text / "train"
-    for split, kind, why in (("valid", "validation", "thresholds are tuned on them"), ("test", "test", "figures are measured on them")):
+    for split, kind, why in (
+        ("valid", "validation", "thresholds are tuned on them"),
+        ("test", "test", "figures are measured on them"),
+    ):
         splits = {"train": train, "valid": tmp_path / "valid", "test": tmp_path / "test", split: train}
         outcome = refused_study(tmp_path / split, splits, own_settings)
         told = f"60 of the 60 {kind} pairs of {tmp_path / split / 'data'} are in its training text"
-        assert_refused(outcome, told, f"(the first is {tmp_path / split / 'data' / split}.de line 1), and {why}", "held-out text")
+        assert_refused(
+            outcome, told, f"(the first is {tmp_path / split / 'data' / split}.de line 1), and {why}", "held-out text"
+        )
         assert not (tmp_path / split / "study").exists()
 
 
@@ -314,4 +382,9 @@ def test_test_text_that_thresholds_would_be_tuned_on_is_refused(text: Path, own_
     first = f"(the first is {tmp_path / 'part' / 'data' / 'test'}.de line 6), and thresholds are tuned on these"
     assert_refused(refused_study(tmp_path / "part", splits, own_settings), told, first, "held-out text")
     same = refused_study(tmp_path / "same", splits | {"test": tmp_path / "valid"}, own_settings)
-    assert_refused(same, f"the validation and the test text of {tmp_path / 'same' / 'data'} are the same", "test.de line 1", "two texts")
+    assert_refused(
+        same,
+        f"the validation and the test text of {tmp_path / 'same' / 'data'} are the same",
+        "test.de line 1",
+        "two texts",
+    )

@@ -1,4 +1,5 @@
-"""train refuses settings, data and places that it cannot use in one sentence, and touches nothing."""
+"""train refuses settings, data and places that it cannot use in one sentence, and touches
+nothing."""
 
 import json
 import shutil
@@ -50,8 +51,14 @@ def test_a_configuration_file_with_a_fault_is_named(data: Path, tmp_path: Path, 
 
 
 def test_missing_files_are_named(data: Path, settings: Path, tmp_path: Path) -> None:
-    assert_refused(anydepth("train", tmp_path / "no.toml", "--data", data, "--to", tmp_path / "run"), f"{tmp_path / 'no.toml'}")
-    assert_refused(anydepth("train", settings, "--data", tmp_path / "no", "--to", tmp_path / "run"), f"{tmp_path / 'no'}", "manifest.json")
+    assert_refused(
+        anydepth("train", tmp_path / "no.toml", "--data", data, "--to", tmp_path / "run"), f"{tmp_path / 'no.toml'}"
+    )
+    assert_refused(
+        anydepth("train", settings, "--data", tmp_path / "no", "--to", tmp_path / "run"),
+        f"{tmp_path / 'no'}",
+        "manifest.json",
+    )
     assert_refused(anydepth("train", "--to", tmp_path / "run"), "CONFIG", "--data")
     assert list(tmp_path.iterdir()) == []
 
@@ -59,15 +66,30 @@ def test_missing_files_are_named(data: Path, settings: Path, tmp_path: Path) -> 
 def test_data_that_lost_a_part_is_refused_by_name(data: Path, settings: Path, tmp_path: Path) -> None:
     broken = shutil.copytree(data, tmp_path / "data")
     (broken / "train.en.tokens").write_bytes(b"\0")
-    assert_refused(anydepth("train", settings, "--data", broken, "--to", tmp_path / "run"), "train.en.tokens has 1 bytes")
+    assert_refused(
+        anydepth("train", settings, "--data", broken, "--to", tmp_path / "run"), "train.en.tokens has 1 bytes"
+    )
     (broken / "train.en.tokens").unlink()
-    assert_refused(anydepth("train", settings, "--data", broken, "--to", tmp_path / "run"), "train.en.tokens is missing")
+    assert_refused(
+        anydepth("train", settings, "--data", broken, "--to", tmp_path / "run"), "train.en.tokens is missing"
+    )
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_is_replaced_only_on_demand(own_run: Path, data: Path, settings: Path) -> None:
     before = contents(own_run)
-    command = ("train", settings, "--data", data, "--to", own_run, "--set", "training.updates=3", "--set", "validation.sentences=0")
+    command = (
+        "train",
+        settings,
+        "--data",
+        data,
+        "--to",
+        own_run,
+        "--set",
+        "training.updates=3",
+        "--set",
+        "validation.sentences=0",
+    )
     assert_refused(anydepth(*command), f"{own_run} exists already", "--resume", "--overwrite")
     assert contents(own_run) == before
     done(*command, "--overwrite")
@@ -78,13 +100,18 @@ def test_a_run_is_replaced_only_on_demand(own_run: Path, data: Path, settings: P
 
 def test_overwriting_with_bad_settings_keeps_the_run(own_run: Path, data: Path, settings: Path) -> None:
     before = contents(own_run)
-    assert_refused(anydepth("train", settings, "--data", data, "--to", own_run, "--overwrite", "--set", "model.heads=3"), "model.heads = 3")
+    assert_refused(
+        anydepth("train", settings, "--data", data, "--to", own_run, "--overwrite", "--set", "model.heads=3"),
+        "model.heads = 3",
+    )
     assert contents(own_run) == before
 
 
 def test_a_folder_of_something_else_is_never_replaced(data: Path, settings: Path, tmp_path: Path) -> None:
     (tmp_path / "diary.txt").write_text("dear diary", encoding="utf-8")
-    assert_refused(anydepth("train", settings, "--data", data, "--to", tmp_path, "--overwrite"), "is not a run directory")
+    assert_refused(
+        anydepth("train", settings, "--data", data, "--to", tmp_path, "--overwrite"), "is not a run directory"
+    )
     assert contents(tmp_path) == {"diary.txt": b"dear diary"}
 
 
@@ -103,7 +130,10 @@ def test_a_finished_run_goes_on_for_more_updates(own_run: Path) -> None:
     [
         (["--set", "model.blocks=2"], ["--set model.blocks=2", "start a new run"]),
         (["--set", "training.learning_rate=1"], ["--set training.learning_rate=1"]),
-        (["--set", "training.updates=few"], ["error: --set training.updates=few: training.updates = 'few' cannot be used"]),
+        (
+            ["--set", "training.updates=few"],
+            ["error: --set training.updates=few: training.updates = 'few' cannot be used"],
+        ),
         (["--set", "training.updates=70", "--set", "training.seed=2"], ["--set training.seed=2"]),
         (["config.toml"], ["leave out CONFIG"]),
         (["--data", "elsewhere"], ["elsewhere holds no manifest.json"]),
@@ -122,7 +152,12 @@ def test_a_run_does_not_go_on_with_other_data(text: Path, settings: Path, tmp_pa
     done("train", settings, "--data", tmp_path / "data", "--to", tmp_path / "run", "--set", "training.updates=2")
     done("prepare", *options_for_prepare(text, tmp_path / "data"), "--max-tokens", 12, "--overwrite")
     before = contents(tmp_path / "run")
-    assert_refused(resume(tmp_path / "run", "--set", "training.updates=4"), str(tmp_path / "data"), "is not the data", "fingerprint")
+    assert_refused(
+        resume(tmp_path / "run", "--set", "training.updates=4"),
+        str(tmp_path / "data"),
+        "is not the data",
+        "fingerprint",
+    )
     assert contents(tmp_path / "run") == before
     shutil.rmtree(tmp_path / "data")
     assert_refused(resume(tmp_path / "run", "--set", "training.updates=4"), str(tmp_path / "data"))
@@ -161,16 +196,26 @@ def test_a_run_teaches_its_model_where_to_stop_from_the_weights_of_another(run: 
     assert [line["update"] for line in told] == [2, 4]
     assert all(len(line["oracle_exits"]) == len(line["halting_exits"]) == 3 and line["exit_loss"] > 0 for line in told)
     assert done("translate", new, "--policy", "geometric:0.5", stdin="der hund läuft\n".encode()).out.count("\n") == 1
-    assert_refused(anydepth("translate", run, "--policy", "geometric", stdin=b"hund\n"), "it has none", "--set exits.halting=geometric")
+    assert_refused(
+        anydepth("translate", run, "--policy", "geometric", stdin=b"hund\n"),
+        "it has none",
+        "--set exits.halting=geometric",
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--set", "model.blocks=2"], ["model.blocks = 2 is not that of", "(3)", "--from keeps the shape of the model"]),
+        (
+            ["--set", "model.blocks=2"],
+            ["model.blocks = 2 is not that of", "(3)", "--from keeps the shape of the model"],
+        ),
         (
             ["--set", "exits.exit_penalty=-1"],
-            ["error: --set exits.exit_penalty=-1: exits.exit_penalty = -1 cannot be used", "greater than or equal to 0"],
+            [
+                "error: --set exits.exit_penalty=-1: exits.exit_penalty = -1 cannot be used",
+                "greater than or equal to 0",
+            ],
         ),
         (
             ["--set", "training.mode=mixed"],
@@ -192,12 +237,16 @@ def test_an_origin_in_another_vocabulary_unfinished_or_the_same_run_is_refused(
 ) -> None:
     new = tmp_path / "new"
     done("prepare", *options_for_prepare(own_text, own_text / "data"), "--separate")
-    assert_refused(continued(run, new, "--data", own_text / "data"), f"{own_text / 'data'} has another vocabulary than {run}")
+    assert_refused(
+        continued(run, new, "--data", own_text / "data"), f"{own_text / 'data'} has another vocabulary than {run}"
+    )
     assert_refused(continued(own_run, own_run), "are the same run; choose another --to")
     (own_run / "model.safetensors").unlink()
     assert_refused(continued(own_run, new), f"{own_run / 'model.safetensors'} is missing, but the run has written it")
     done("seal", own_run)
-    assert_refused(continued(own_run, new), f"{own_run} has no model.safetensors to start from", "let its training end first")
+    assert_refused(
+        continued(own_run, new), f"{own_run} has no model.safetensors to start from", "let its training end first"
+    )
     assert_refused(continued(tmp_path / "no", new), f"{tmp_path / 'no'} is not a run directory")
     assert not new.exists()
 

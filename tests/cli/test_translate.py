@@ -7,10 +7,20 @@ from pathlib import Path
 import pytest
 from cli.commands import anydepth, assert_refused, done
 
-from anydepth.inference.native.engine import has_native
+from anydepth.inference.engines.native.native_engine import has_native
 
 LIMIT = 40  # model.max_length of the shared run
-LINES = ["hund läuft", "", "der hund läuft und die katze schläft", " \t ", "katze", "und gern", "schläft der hund ?", "xyz 12", "der der"]
+LINES = [
+    "hund läuft",
+    "",
+    "der hund läuft und die katze schläft",
+    " \t ",
+    "katze",
+    "und gern",
+    "schläft der hund ?",
+    "xyz 12",
+    "der der",
+]
 
 
 def as_input(lines: list[str]) -> bytes:
@@ -64,8 +74,13 @@ def test_a_file_a_packed_file_and_standard_input_give_the_same(run: Path, tmp_pa
 
 @pytest.mark.parametrize("policy", ["fixed:1", "fixed:2", "uniform"])
 def test_json_has_a_piece_an_exit_and_a_score_for_every_token(run: Path, policy: str) -> None:
-    rows = [json.loads(line) for line in done("translate", run, "--json", "--policy", policy, stdin=as_input(LINES)).out.splitlines()]
-    assert [row["text"] for row in rows] == done("translate", run, "--policy", policy, stdin=as_input(LINES)).out.split("\n")[:-1]
+    rows = [
+        json.loads(line)
+        for line in done("translate", run, "--json", "--policy", policy, stdin=as_input(LINES)).out.splitlines()
+    ]
+    assert [row["text"] for row in rows] == done("translate", run, "--policy", policy, stdin=as_input(LINES)).out.split(
+        "\n"
+    )[:-1]
     assert all(len(row["tokens"]) == len(row["exits"]) == len(row["scores"]) for row in rows)
     assert all(score <= 0 for row in rows for score in row["scores"])
     left = {exit for row in rows for exit in row["exits"]}
@@ -123,20 +138,37 @@ def test_a_missing_file_is_named(run: Path, tmp_path: Path) -> None:
         ("unifrom", ["unifrom", "did you mean uniform?"]),
         ("oracle", ["'oracle'", "fixed:N"]),
         ("uniform:x", ["uniform:x", "seed"]),
-        ("sequence", ["sequence: this run was not trained with the sequence halting module (it has none)", "exits.halting=sequence`"]),
-        ("multinomial", ["not trained with the multinomial", "`anydepth train --from RUN --to NEW --set exits.halting=multinomial`"]),
+        (
+            "sequence",
+            [
+                "sequence: this run was not trained with the sequence halting module (it has none)",
+                "exits.halting=sequence`",
+            ],
+        ),
+        (
+            "multinomial",
+            [
+                "not trained with the multinomial",
+                "`anydepth train --from RUN --to NEW --set exits.halting=multinomial`",
+            ],
+        ),
         ("geometric:0.5", ["geometric:0.5: this run was not trained with the geometric halting module (it has none)"]),
         ("confidence", ["confidence needs thresholds, as in confidence:0.9", "`anydepth tune` finds them"]),
         ("confidence:1.5", ["confidence:1.5: the threshold 1.5 is not between 0 (always stop) and 1 (never stop)"]),
         ("margin:-0.1", ["the threshold -0.1 is not between 0"]),
         ("similarity:nan", ["the threshold nan is not between 0"]),
-        ("confidence:0.5,0.5,0.5", ["3 thresholds for a model of 3 blocks; give 1 for all blocks, or 2, one for each but the last"]),
+        (
+            "confidence:0.5,0.5,0.5",
+            ["3 thresholds for a model of 3 blocks; give 1 for all blocks, or 2, one for each but the last"],
+        ),
         ("confidence:high", ["confidence:high: thresholds are numbers from 0 to 1 with commas between"]),
         ("shortlist:0:0.5", ["the shortlist is a number of words"]),
     ],
 )
 @pytest.mark.parametrize("verb", ["translate", "evaluate"])
-def test_a_policy_that_the_model_does_not_have_is_refused(run: Path, text: Path, verb: str, policy: str, words: list[str]) -> None:
+def test_a_policy_that_the_model_does_not_have_is_refused(
+    run: Path, text: Path, verb: str, policy: str, words: list[str]
+) -> None:
     rest = ["--test", text / "test"] if verb == "evaluate" else []
     assert_refused(anydepth(verb, run, *rest, "--policy", policy), *words)
 
@@ -144,7 +176,9 @@ def test_a_policy_that_the_model_does_not_have_is_refused(run: Path, text: Path,
 @pytest.mark.parametrize("policy", ["sequence", "multinomial"])
 def test_a_run_names_the_halting_module_that_it_has_instead(exits_run: Path, policy: str) -> None:
     outcome = anydepth("translate", exits_run, "--policy", policy, stdin=b"hund\n")
-    assert_refused(outcome, f"not trained with the {policy} halting module (it has that of geometric)", f"exits.halting={policy}`")
+    assert_refused(
+        outcome, f"not trained with the {policy} halting module (it has that of geometric)", f"exits.halting={policy}`"
+    )
 
 
 def exits_of(run: Path, policy: str) -> list[list[int]]:
@@ -160,7 +194,11 @@ def test_thresholds_of_0_and_1_are_the_first_and_the_last_exit(exits_run: Path, 
 
 
 def test_the_learned_policy_has_a_threshold_of_one_half_unless_it_is_given_others(exits_run: Path) -> None:
-    assert exits_of(exits_run, "geometric") == exits_of(exits_run, "geometric:0.5") == exits_of(exits_run, "geometric:0.5,0.5")
+    assert (
+        exits_of(exits_run, "geometric")
+        == exits_of(exits_run, "geometric:0.5")
+        == exits_of(exits_run, "geometric:0.5,0.5")
+    )
     lowest, highest = (sum(map(sum, exits_of(exits_run, f"geometric:{threshold}"))) for threshold in (0.01, 0.99))
     assert lowest < highest
 
@@ -171,7 +209,10 @@ def test_every_engine_gives_the_same_lines(run: Path) -> None:
         [
             (row["text"], row["exits"])
             for row in map(
-                json.loads, done("translate", run, "--json", "--policy", "uniform", *engine, stdin=as_input(LINES)).out.splitlines()
+                json.loads,
+                done(
+                    "translate", run, "--json", "--policy", "uniform", *engine, stdin=as_input(LINES)
+                ).out.splitlines(),
             )
         ]
         for engine in ([], ["--engine", "torch"], ["--engine", "native"])

@@ -1,4 +1,5 @@
-"""tune: points for every budget, stored with the run and shown; text that thresholds must not be tuned on is refused."""
+"""tune: points for every budget, stored with the run and shown; text that thresholds must not be
+tuned on is refused."""
 
 import json
 import shutil
@@ -20,11 +21,17 @@ def test_the_table_shows_every_stored_point_and_the_recipe(tuned: Tuned, held_ou
     head, *rows, full, recipe = tuned.outcome.out.splitlines()
     assert [part.strip() for part in head.split("  ") if part.strip()] == ["policy", "BLEU", "AE", "% of full depth"]
     assert [row.split() for row in rows] == [
-        [point.policy, f"{point.bleu:.2f}", f"{point.average_exit:.2f}", f"{100 * point.flops_share:.1f}"] for point in tuned.points
+        [point.policy, f"{point.bleu:.2f}", f"{point.average_exit:.2f}", f"{100 * point.flops_share:.1f}"]
+        for point in tuned.points
     ]
     assert len(rows) > 2
     assert full.startswith("full depth  BLEU ")
-    for part in ("replay of 30 candidates, seed 1", f"valid {held_out} ({HELD_OUT} sentences)", "beam 1", "length penalty 1"):
+    for part in (
+        "replay of 30 candidates, seed 1",
+        f"valid {held_out} ({HELD_OUT} sentences)",
+        "beam 1",
+        "length penalty 1",
+    ):
         assert part in recipe
 
 
@@ -65,12 +72,18 @@ def test_tuning_again_gives_the_same_table(own_tuned_run: Path, tuned: Tuned, he
 def test_text_that_was_trained_on_is_refused_and_nothing_is_written(own_exits_run: Path, text: Path) -> None:
     before = contents(own_exits_run)
     outcome = anydepth("tune", own_exits_run, "--valid", text / "train", *SMALL)
-    assert_refused(outcome, f"60 of the 60 pairs of {text / 'train'} are in the training text (the first is line 1)", "held-out text")
+    assert_refused(
+        outcome,
+        f"60 of the 60 pairs of {text / 'train'} are in the training text (the first is line 1)",
+        "held-out text",
+    )
     assert contents(own_exits_run) == before
 
 
 @pytest.mark.parametrize("lines", ["", "\n \n"], ids=["no lines", "blank lines"])
-def test_text_without_sentences_is_refused_and_nothing_is_written(own_exits_run: Path, tmp_path: Path, lines: str) -> None:
+def test_text_without_sentences_is_refused_and_nothing_is_written(
+    own_exits_run: Path, tmp_path: Path, lines: str
+) -> None:
     for language in ("de", "en"):
         (tmp_path / f"none.{language}").write_text(lines, encoding="utf-8")
     before = contents(own_exits_run)
@@ -78,12 +91,16 @@ def test_text_without_sentences_is_refused_and_nothing_is_written(own_exits_run:
     assert contents(own_exits_run) == before
 
 
-def test_a_run_whose_training_text_is_gone_is_tuned_with_a_warning(own_exits_run: Path, held_out: Path, tmp_path: Path) -> None:
+def test_a_run_whose_training_text_is_gone_is_tuned_with_a_warning(
+    own_exits_run: Path, held_out: Path, tmp_path: Path
+) -> None:
     note = json.loads((own_exits_run / "data.json").read_text(encoding="utf-8"))
     (own_exits_run / "data.json").write_text(json.dumps(note | {"folder": str(tmp_path / "gone")}), encoding="utf-8")
     done("seal", own_exits_run)
     warning, *_ = done("tune", own_exits_run, "--valid", held_out, *SMALL).err.splitlines()
-    assert warning.startswith(f"warning: the training text is no longer at {tmp_path / 'gone'}, so whether {held_out} is part of it")
+    assert warning.startswith(
+        f"warning: the training text is no longer at {tmp_path / 'gone'}, so whether {held_out} is part of it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +119,9 @@ def test_what_cannot_be_tuned_is_refused(exits_run: Path, held_out: Path, option
 
 def test_a_policy_that_the_run_was_not_trained_for_cannot_be_tuned(run: Path, held_out: Path) -> None:
     outcome = anydepth("tune", run, "--valid", held_out, "--policy", "geometric")
-    assert_refused(outcome, "was not trained with the geometric halting module (it has none)", "--set exits.halting=geometric")
+    assert_refused(
+        outcome, "was not trained with the geometric halting module (it has none)", "--set exits.halting=geometric"
+    )
 
 
 def test_damaged_points_are_named_before_any_work(own_tuned_run: Path, held_out: Path) -> None:

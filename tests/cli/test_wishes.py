@@ -1,4 +1,5 @@
-"""Budgets instead of thresholds: translate and evaluate take the stored point that meets a wish, and say which."""
+"""Budgets instead of thresholds: translate and evaluate take the stored point that meets a wish,
+and say which."""
 
 import json
 import re
@@ -13,10 +14,15 @@ LINES = "der hund läuft und die katze\nkatze schläft gern\n\nhund\n".encode()
 
 
 def wished(tuned: Tuned, wish: str) -> tuple[list[object], str]:
-    """The options of a wish that some points meet and some do not, and the policy that a loop over the points finds."""
+    """The options of a wish that some points meet and some do not, and the policy that a loop over
+    the points finds."""
     full = json.loads((tuned.run / "operating_points.json").read_text(encoding="utf-8"))["sets"][0]["full_depth_bleu"]
     middle = sorted(tuned.points, key=lambda point: point.average_exit)[1]
-    limits = {"--average-exit": middle.average_exit, "--flops": min(middle.flops_share, 1.0), "--bleu-drop": max(full - middle.bleu, 0)}
+    limits = {
+        "--average-exit": middle.average_exit,
+        "--flops": min(middle.flops_share, 1.0),
+        "--bleu-drop": max(full - middle.bleu, 0),
+    }
     limit = round(limits[wish] + 0.001, 3)
     if wish == "--bleu-drop":
         fitting = [point for point in tuned.points if point.bleu >= full - limit]
@@ -53,7 +59,9 @@ def test_a_wish_that_is_timed_tells_of_other_beams(tuned: Tuned, text: Path) -> 
     assert warned[0].endswith("was tuned with beam 1; the BLEU and exits of beam 3, 2 may be others")
 
 
-def test_a_wish_that_is_measured_on_the_text_it_was_tuned_on_says_so_in_one_line(tuned: Tuned, held_out: Path, text: Path) -> None:
+def test_a_wish_that_is_measured_on_the_text_it_was_tuned_on_says_so_in_one_line(
+    tuned: Tuned, held_out: Path, text: Path
+) -> None:
     options, policy = wished(tuned, "--average-exit")
     on_it = done("evaluate", tuned.run, "--test", held_out, *options)
     assert on_it.err.splitlines()[0] == (
@@ -70,14 +78,20 @@ def test_a_wish_is_measured_with_the_stored_point(tuned: Tuned, held_out: Path, 
     (row,) = json.loads(done("evaluate", tuned.run, "--test", held_out, *options, "--beam", 1, "--json").out)["results"]
     (point,) = (point for point in tuned.points if point.policy == policy)
     assert row["policy"] == policy
-    assert (row["scores"]["bleu"]["value"], row["average_exit"], row["flops_share"]) == (point.bleu, point.average_exit, point.flops_share)
+    assert (row["scores"]["bleu"]["value"], row["average_exit"], row["flops_share"]) == (
+        point.bleu,
+        point.average_exit,
+        point.flops_share,
+    )
 
 
 def test_a_wish_beside_policies_is_one_more_row_or_stands_for_its_family(tuned: Tuned, text: Path) -> None:
     wish, policy = wished(tuned, "--average-exit")
 
     def measured(*policies: object) -> list[str]:
-        rows = json.loads(done("evaluate", tuned.run, "--test", text / "test", *policies, *wish, "--beam", 1, "--json").out)["results"]
+        rows = json.loads(
+            done("evaluate", tuned.run, "--test", text / "test", *policies, *wish, "--beam", 1, "--json").out
+        )["results"]
         return [row["policy"] for row in rows]
 
     assert measured("--policy", "fixed:1") == ["fixed:1", policy]
@@ -121,9 +135,18 @@ def test_wishes_combine(tuned: Tuned) -> None:
         (["--flops", "40"], ["--flops 40 is a share", "as in 0.4"]),
         (["--bleu-drop", "-1"], ["--bleu-drop -1 must not be negative"]),
         (["--flops", "0.01"], ["no operating point meets --flops 0.01; the nearest is geometric:"]),
-        (["--average-exit", "2", "--policy", "confidence"], ["there are no operating points of confidence, only of geometric", "tune"]),
-        (["--average-exit", "2", "--policy", "fixed:1"], ["there are no operating points of fixed:1, only of geometric"]),
-        (["--average-exit", "2", "--policy", "geometric:0.5"], ["there are no operating points of geometric:0.5, only of geometric"]),
+        (
+            ["--average-exit", "2", "--policy", "confidence"],
+            ["there are no operating points of confidence, only of geometric", "tune"],
+        ),
+        (
+            ["--average-exit", "2", "--policy", "fixed:1"],
+            ["there are no operating points of fixed:1, only of geometric"],
+        ),
+        (
+            ["--average-exit", "2", "--policy", "geometric:0.5"],
+            ["there are no operating points of geometric:0.5, only of geometric"],
+        ),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_refused(tuned: Tuned, wish: list[str], words: list[str]) -> None:
@@ -135,7 +158,9 @@ def test_a_wish_that_cannot_be_met_is_refused(tuned: Tuned, wish: list[str], wor
 def test_a_run_that_was_not_tuned_says_how_to_tune_it(exits_run: Path, text: Path) -> None:
     for verb, rest in (("translate", []), ("evaluate", ["--test", text / "test"])):
         outcome = anydepth(verb, exits_run, *rest, "--average-exit", 2, stdin=LINES)
-        assert_refused(outcome, f"{exits_run} has no operating points; find some with `anydepth tune {exits_run} --valid PREFIX`")
+        assert_refused(
+            outcome, f"{exits_run} has no operating points; find some with `anydepth tune {exits_run} --valid PREFIX`"
+        )
 
 
 def test_points_of_other_weights_are_not_used(own_tuned_run: Path) -> None:
@@ -144,11 +169,15 @@ def test_points_of_other_weights_are_not_used(own_tuned_run: Path) -> None:
     done("seal", own_tuned_run)
     done("translate", own_tuned_run, stdin=LINES)
     outcome = anydepth("translate", own_tuned_run, "--average-exit", 3, stdin=LINES)
-    assert_refused(outcome, "were tuned for other weights than it has now", f"tune again with `anydepth tune {own_tuned_run}")
+    assert_refused(
+        outcome, "were tuned for other weights than it has now", f"tune again with `anydepth tune {own_tuned_run}"
+    )
 
 
 def test_damaged_points_are_named(own_tuned_run: Path) -> None:
     points = own_tuned_run / "operating_points.json"
     points.write_bytes(points.read_bytes()[:-20])
-    assert_refused(anydepth("translate", own_tuned_run, "--flops", 1, stdin=LINES), f"{points} is not as the run wrote it")
+    assert_refused(
+        anydepth("translate", own_tuned_run, "--flops", 1, stdin=LINES), f"{points} is not as the run wrote it"
+    )
     done("translate", own_tuned_run, stdin=LINES)

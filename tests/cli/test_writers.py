@@ -1,4 +1,5 @@
-"""Two commands that would write to one place: the second is refused in one sentence, and readers are not."""
+"""Two commands that would write to one place: the second is refused in one sentence, and readers
+are not."""
 
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import pytest
 from cli.commands import anydepth, assert_refused, contents, done
 from cli.conftest import TUNING, options_for_prepare
 
-from anydepth.locks import one_writer
+from anydepth.files.locks import one_writer
 
 BUSY = "another anydepth command is writing to"
 

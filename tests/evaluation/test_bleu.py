@@ -9,12 +9,19 @@ import sacrebleu
 from anydepth.evaluation.bleu import score_texts
 
 TRANSLATIONS = ["The cat sat on the mat.", "a dog runs today, gladly", "Nobody knows", ""]
-REFERENCES = ["The cat sat on a mat.", "A dog ran today, gladly.", "Nobody knows why it rains here", "Something was said"]
+REFERENCES = [
+    "The cat sat on a mat.",
+    "A dog ran today, gladly.",
+    "Nobody knows why it rains here",
+    "Something was said",
+]
 
 
 def test_identical_texts_score_100() -> None:
     scores = score_texts(REFERENCES, REFERENCES)
-    assert [score.value for score in (scores.bleu, scores.tokenized_bleu, scores.chrf)] == pytest.approx([100, 100, 100])
+    assert [score.value for score in (scores.bleu, scores.tokenized_bleu, scores.chrf)] == pytest.approx(
+        [100, 100, 100]
+    )
 
 
 def test_bleu_is_the_geometric_mean_of_the_precisions() -> None:
@@ -33,7 +40,10 @@ def test_only_13a_parts_a_full_stop_from_its_word() -> None:
 def test_figures_agree_with_the_functions_of_sacrebleu() -> None:
     scores = score_texts(TRANSLATIONS, REFERENCES)
     assert scores.bleu.value == sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES], tokenize="13a").score
-    assert scores.tokenized_bleu.value == sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES], tokenize="none", force=True).score
+    assert (
+        scores.tokenized_bleu.value
+        == sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES], tokenize="none", force=True).score
+    )
     assert scores.chrf.value == sacrebleu.corpus_chrf(TRANSLATIONS, [REFERENCES]).score
 
 

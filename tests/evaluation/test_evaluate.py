@@ -1,4 +1,5 @@
-"""A run on a test set: which policies are measured, what they are compared with, and what is refused before anything is translated."""
+"""A run on a test set: which policies are measured, what they are compared with, and what is
+refused before anything is translated."""
 
 import shutil
 from pathlib import Path
@@ -10,9 +11,9 @@ from tiny import BLOCKS
 
 from anydepth.errors import CorpusError, UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, Options, evaluate_run, is_family, policy_names, wished_names
-from anydepth.inference.points import OperatingPoint, PointSet, Wish, save_points, text_fingerprint
 from anydepth.inference.translator import Translator
-from anydepth.model.run import Run
+from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, save_points, text_fingerprint
+from anydepth.runs.run import Run
 from anydepth.text.corpus import open_lines
 
 EVERY = [*(f"fixed:{n}" for n in range(1, BLOCKS + 1)), "uniform"]
@@ -55,10 +56,16 @@ def test_each_stands_for_every_exit_and_uniform() -> None:
         (["shortlist:8:0.5", "shortlist"], ["shortlist:8:0.5", SHALLOW]),
     ],
 )
-def test_a_wish_is_met_by_the_families_that_are_named_and_never_passed_over(run: Run, policies: list[str], names: list[str]) -> None:
+def test_a_wish_is_met_by_the_families_that_are_named_and_never_passed_over(
+    run: Run, policies: list[str], names: list[str]
+) -> None:
     translator = Translator.load(run.folder)
     assert wished_names(policies, translator, Wish(average_exit=3.0)) == names
-    assert wished_names(policies, translator, Wish()) == wished_names(policies, translator, None) == policy_names(policies, translator)
+    assert (
+        wished_names(policies, translator, Wish())
+        == wished_names(policies, translator, None)
+        == policy_names(policies, translator)
+    )
 
 
 def with_points(run: Run, folder: Path, **recipe: Any) -> Path:
@@ -89,18 +96,24 @@ def told(folder: Path, test: str, **options: Any) -> list[str]:
 TUNED_HERE = f"warning: {DEEP} was tuned on this very text, so its BLEU here is not that of unseen text"
 
 
-def test_a_point_that_was_tuned_on_the_test_text_is_told_whatever_the_texts_name(run: Run, valid: str, tmp_path: Path) -> None:
+def test_a_point_that_was_tuned_on_the_test_text_is_told_whatever_the_texts_name(
+    run: Run, valid: str, tmp_path: Path
+) -> None:
     folder = with_points(run, tmp_path, valid="gone", valid_fingerprint=text_fingerprint(valid, "de", "en"))
     for language in ("de", "en"):
         shutil.copy(f"{valid}.{language}", tmp_path / f"other.{language}")
     assert told(folder, valid) == told(folder, str(tmp_path / "other")) == [TUNED_HERE]
 
 
-def test_a_test_text_that_holds_pairs_of_the_tuned_text_is_told_with_their_number(run: Run, valid: str, tmp_path: Path) -> None:
+def test_a_test_text_that_holds_pairs_of_the_tuned_text_is_told_with_their_number(
+    run: Run, valid: str, tmp_path: Path
+) -> None:
     folder = with_points(run, tmp_path, valid=valid)
     pairs = list(zip(*([*open_lines(Path(f"{valid}.{language}"))] for language in ("de", "en")), strict=True))
     grown = write_pairs(tmp_path / "grown", [("neu und anders", "new and other"), *pairs[:2]])
-    assert told(folder, grown) == [f"warning: {DEEP} was tuned on {valid}, which has 2 of these 3 pairs (the first is line 2)"]
+    assert told(folder, grown) == [
+        f"warning: {DEEP} was tuned on {valid}, which has 2 of these 3 pairs (the first is line 2)"
+    ]
     other = write_pairs(tmp_path / "other", [("neu und anders", "new and other"), (pairs[0][0], "other")])
     assert told(folder, other) == []
 
@@ -110,8 +123,16 @@ def test_a_test_text_that_holds_pairs_of_the_tuned_text_is_told_with_their_numbe
     [
         ({"beam": 1}, {}, "was tuned with beam 1, length penalty 1, and is measured with beam 2"),
         ({}, {"beam": 1}, "was tuned with beam 2, length penalty 1, and is measured with beam 1"),
-        ({}, {"length_penalty": 0.5}, "was tuned with beam 2, length penalty 1, and is measured with length penalty 0.5"),
-        ({"engine": "native-int8"}, {}, "was tuned with beam 2, length penalty 1, and is measured with 32-bit products"),
+        (
+            {},
+            {"length_penalty": 0.5},
+            "was tuned with beam 2, length penalty 1, and is measured with length penalty 0.5",
+        ),
+        (
+            {"engine": "native-int8"},
+            {},
+            "was tuned with beam 2, length penalty 1, and is measured with 32-bit products",
+        ),
         ({"engine": "torch"}, {"beam": 2, "length_penalty": 1.0}, ""),
         ({}, {}, ""),
     ],
@@ -119,12 +140,16 @@ def test_a_test_text_that_holds_pairs_of_the_tuned_text_is_told_with_their_numbe
 def test_a_point_that_was_tuned_with_another_search_is_told(
     run: Run, valid: str, tmp_path: Path, tuned: dict[str, Any], options: dict[str, Any], words: str
 ) -> None:
-    assert told(with_points(run, tmp_path, **tuned), valid, **options) == ([f"warning: {DEEP} {words}"] if words else [])
+    assert told(with_points(run, tmp_path, **tuned), valid, **options) == (
+        [f"warning: {DEEP} {words}"] if words else []
+    )
 
 
 def test_text_and_search_are_told_in_one_line(run: Run, valid: str, tmp_path: Path) -> None:
     folder = with_points(run, tmp_path, beam=1, valid_fingerprint=text_fingerprint(valid, "de", "en"))
-    assert told(folder, valid) == [f"{TUNED_HERE}; it was tuned with beam 1, length penalty 1, and is measured with beam 2"]
+    assert told(folder, valid) == [
+        f"{TUNED_HERE}; it was tuned with beam 1, length penalty 1, and is measured with beam 2"
+    ]
 
 
 def test_policies_that_nobody_wished_for_are_measured_without_a_word(run: Run, valid: str, tmp_path: Path) -> None:
@@ -137,14 +162,29 @@ def test_policies_that_nobody_wished_for_are_measured_without_a_word(run: Run, v
 def test_the_recipe_tells_what_was_wished_for(run: Run, valid: str) -> None:
     evaluation = evaluate_run(run.folder, valid, [], wish=Wish(average_exit=3.0), options=Options(beam=1), say=quiet)
     assert evaluation.recipe.wish == "--average-exit 3"
-    assert evaluate_run(run.folder, valid, ["fixed:1"], wish=Wish(), options=Options(beam=1), say=quiet).recipe.wish is None
+    assert (
+        evaluate_run(run.folder, valid, ["fixed:1"], wish=Wish(), options=Options(beam=1), say=quiet).recipe.wish
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
         *[(name, True) for name in ("geometric", "confidence", "margin", "similarity", "shortlist", "shortlist:32")],
-        *[(name, False) for name in ("geometric:0.5", "shortlist:32:0.5", "shortlist::0.5", "fixed:2", "uniform", "sequence", "", None)],
+        *[
+            (name, False)
+            for name in (
+                "geometric:0.5",
+                "shortlist:32:0.5",
+                "shortlist::0.5",
+                "fixed:2",
+                "uniform",
+                "sequence",
+                "",
+                None,
+            )
+        ],
     ],
 )
 def test_a_family_has_thresholds_and_does_not_name_them(policy: str | None, expected: bool) -> None:
@@ -160,15 +200,23 @@ def test_options_that_are_given_are_used_and_others_come_from_the_run(run: Run, 
 
 def test_the_recipe_names_what_the_figures_were_compared_with(run: Run, valid: str) -> None:
     evaluation = evaluate_run(run.folder, valid, ["fixed:1"], against="fixed:2", options=Options(beam=1), say=quiet)
-    assert (evaluation.recipe.run, evaluation.recipe.test, evaluation.recipe.against) == (str(run.folder), valid, "fixed:2")
+    assert (evaluation.recipe.run, evaluation.recipe.test, evaluation.recipe.against) == (
+        str(run.folder),
+        valid,
+        "fixed:2",
+    )
 
 
 def test_a_policy_compared_with_itself_does_not_differ(run: Run, valid: str, tmp_path: Path) -> None:
     options = Options(beam=1)
-    (same,) = evaluate_run(run.folder, valid, ["fixed:2"], against="fixed:2", output=tmp_path / "out", options=options, say=quiet).results
+    (same,) = evaluate_run(
+        run.folder, valid, ["fixed:2"], against="fixed:2", output=tmp_path / "out", options=options, say=quiet
+    ).results
     assert same.comparison is not None
     assert (same.comparison.difference, same.comparison.p_value) == (0, 1)
-    (file,) = evaluate_run(run.folder, valid, ["fixed:2"], against=str(tmp_path / "out"), options=options, say=quiet).results
+    (file,) = evaluate_run(
+        run.folder, valid, ["fixed:2"], against=str(tmp_path / "out"), options=options, say=quiet
+    ).results
     assert file.comparison == same.comparison, "a file of the same lines is the same rival"
 
 
@@ -179,7 +227,9 @@ def test_a_policy_compared_with_itself_does_not_differ(run: Run, valid: str, tmp
         ("fixed:9", "--against fixed:9 is no file, and as a policy: fixed:9: this model has exits 1 to 4"),
     ],
 )
-def test_a_rival_that_is_neither_file_nor_policy_is_refused_before_translating(run: Run, valid: str, against: str, words: str) -> None:
+def test_a_rival_that_is_neither_file_nor_policy_is_refused_before_translating(
+    run: Run, valid: str, against: str, words: str
+) -> None:
     told: list[str] = []
     with pytest.raises(UsageError) as refusal:
         evaluate_run(run.folder, valid, [], against=against, say=told.append)

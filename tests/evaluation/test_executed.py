@@ -24,12 +24,15 @@ POLICIES = [*(FixedExit(n, BLOCKS) for n in range(1, BLOCKS + 1)), UniformExit(1
 def executed_and_formula(
     model: Transformer, sentences: list[list[int]], policy: Policy, settings: SearchSettings = GREEDY
 ) -> tuple[int, int]:
-    """The FLOPs of a greedy search: those counted, and those of the formula for the exits that it recorded."""
+    """The FLOPs of a greedy search: those counted, and those of the formula for the exits that it
+    recorded."""
     with executed_decoder_flops() as flops:
         found = search(model, *make_source(sentences), policy, settings)
     shape = DecoderShape.of(model.config, TARGET_VOCAB)
     lengths = [len(sentence) + 1 for sentence in sentences]
-    return flops.decoder, sum(sentence_flops(shape, best.exits, x, policy.cost) for (best,), x in zip(found, lengths, strict=True))
+    return flops.decoder, sum(
+        sentence_flops(shape, best.exits, x, policy.cost) for (best,), x in zip(found, lengths, strict=True)
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -112,7 +115,9 @@ def test_the_encoder_is_left_out_and_the_classifier_is_not() -> None:
 
 
 def test_a_deeper_encoder_changes_nothing() -> None:
-    shallow, deep = (executed_and_formula(tiny_model(f"model.encoder.blocks={n}"), [SENTENCE], FixedExit(2, BLOCKS)) for n in (1, 5))
+    shallow, deep = (
+        executed_and_formula(tiny_model(f"model.encoder.blocks={n}"), [SENTENCE], FixedExit(2, BLOCKS)) for n in (1, 5)
+    )
     assert shallow[0] / shallow[1] == deep[0] / deep[1] == 1
 
 

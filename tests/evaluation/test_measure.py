@@ -1,10 +1,17 @@
-"""Figures of a policy: average exit and FLOPs by hand, counts, and what is asked for is what is recorded."""
+"""Figures of a policy: average exit and FLOPs by hand, counts, and what is asked for is what is
+recorded."""
 
 import pytest
 from evaluation.translators import REFERENCES, SOURCES, make_translator
 from tiny import BLOCKS, DIM, ENCODER_DIM, FFN_DIM
 
-from anydepth.evaluation.measure import average_exit, executed_mflops_per_token, full_depth_flops, greedy_bleu_per_exit, measure
+from anydepth.evaluation.measure import (
+    average_exit,
+    executed_mflops_per_token,
+    full_depth_flops,
+    greedy_bleu_per_exit,
+    measure,
+)
 from anydepth.inference.translator import Translation, Translator
 
 
@@ -58,13 +65,17 @@ def test_what_was_not_asked_for_is_not_told(translator: Translator) -> None:
 
 def test_greedy_bleu_has_a_figure_for_every_exit_with_a_classifier(translator: Translator) -> None:
     figures = greedy_bleu_per_exit(translator, SOURCES, REFERENCES)
-    one_by_one = [measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{n}"), beam=1)[0] for n in range(1, BLOCKS + 1)]
+    one_by_one = [
+        measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{n}"), beam=1)[0]
+        for n in range(1, BLOCKS + 1)
+    ]
     assert figures == [one.scores.bleu.value for one in one_by_one]
     assert len(greedy_bleu_per_exit(make_translator("model.exits=last"), SOURCES, REFERENCES)) == 1
 
 
 def flops_by_hand(translations: list[Translation], vocab: int, policy: str) -> int:
-    """Algorithm 2 of appendix B, block by block: who was called before is remembered, and nothing is summed up beforehand."""
+    """Algorithm 2 of appendix B, block by block: who was called before is remembered, and nothing
+    is summed up beforehand."""
     total = 0
     for translation in translations:
         x, called = translation.source_length, set()
@@ -86,7 +97,9 @@ def flops_by_hand(translations: list[Translation], vocab: int, policy: str) -> i
     return total
 
 
-@pytest.mark.parametrize("text", ["fixed:2", "uniform:3", "sequence", "multinomial", "geometric:0.99,0.9,0.7", "confidence:0.15,0.15,0.12"])
+@pytest.mark.parametrize(
+    "text", ["fixed:2", "uniform:3", "sequence", "multinomial", "geometric:0.99,0.9,0.7", "confidence:0.15,0.15,0.12"]
+)
 @pytest.mark.parametrize("beam", [1, 2])
 def test_flops_are_those_of_appendix_b_for_the_exits_that_were_recorded(text: str, beam: int) -> None:
     name = text.partition(":")[0]
@@ -105,7 +118,9 @@ def test_flops_are_those_of_appendix_b_for_the_exits_that_were_recorded(text: st
 def test_full_depth_is_exactly_the_whole(translator: Translator) -> None:
     figures, translations = measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{BLOCKS}"), beam=2)
     assert figures.flops_share == 1.0
-    assert figures.mflops_per_token * figures.tokens * 1e6 == pytest.approx(full_depth_flops(translator, translations), rel=1e-12)
+    assert figures.mflops_per_token * figures.tokens * 1e6 == pytest.approx(
+        full_depth_flops(translator, translations), rel=1e-12
+    )
 
 
 def test_thresholds_of_1_cost_full_depth_and_one_that_decides_in_vain_costs_more(translator: Translator) -> None:
@@ -127,4 +142,6 @@ def test_a_greedy_search_without_padding_executes_what_the_formula_says(translat
     figures, _ = measure(translator, SOURCES, REFERENCES, policy, beam=1, batch_tokens=1)
     executed = executed_mflops_per_token(translator, SOURCES, policy, beam=1, batch_tokens=1)
     assert executed == pytest.approx(figures.mflops_per_token, rel=1e-12)
-    assert executed_mflops_per_token(translator, SOURCES, policy, beam=3, batch_tokens=1) > executed, "a beam is counted whole"
+    assert executed_mflops_per_token(translator, SOURCES, policy, beam=3, batch_tokens=1) > executed, (
+        "a beam is counted whole"
+    )

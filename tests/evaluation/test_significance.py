@@ -10,7 +10,13 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
 from anydepth.errors import UsageError
-from anydepth.evaluation.significance import corpus_bleu, paired_bootstrap, resamples, sentence_statistics, two_sided_p_value
+from anydepth.evaluation.significance import (
+    corpus_bleu,
+    paired_bootstrap,
+    resamples,
+    sentence_statistics,
+    two_sided_p_value,
+)
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "slept", "on", "under", "mat", "tree", "today,", "gladly.", "here"]
 
@@ -23,7 +29,9 @@ def sentences(count: int, *, seed: int = 1) -> list[str]:
 def damaged(lines: list[str], share: float, *, seed: int) -> list[str]:
     """The lines with this share of their words replaced by random ones."""
     choice = random.Random(seed)
-    return [" ".join(choice.choice(WORDS) if choice.random() < share else word for word in line.split()) for line in lines]
+    return [
+        " ".join(choice.choice(WORDS) if choice.random() < share else word for word in line.split()) for line in lines
+    ]
 
 
 def bleu(translations: list[str], references: list[str]) -> float:
@@ -40,7 +48,9 @@ def test_equal_systems_differ_by_nothing_and_that_is_certain() -> None:
 
 
 def test_the_difference_is_that_of_the_corpus_bleu_of_sacrebleu() -> None:
-    assert paired_bootstrap(GOOD, POOR, REFERENCES, samples=1).difference == bleu(GOOD, REFERENCES) - bleu(POOR, REFERENCES)
+    assert paired_bootstrap(GOOD, POOR, REFERENCES, samples=1).difference == bleu(GOOD, REFERENCES) - bleu(
+        POOR, REFERENCES
+    )
 
 
 def test_a_clearly_better_system_is_told_from_chance() -> None:
@@ -97,14 +107,21 @@ def test_the_same_seed_gives_the_same_comparison_and_another_seed_another() -> N
 
 @pytest.mark.parametrize(
     ("differences", "p_value"),
-    [([1.0, 2.0, 3.0], 2 * 1 / 4), ([-1.0] * 19, 2 * 1 / 20), ([1.0, -1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2 * 2 / 8), ([0.0] * 5, 1.0)],
+    [
+        ([1.0, 2.0, 3.0], 2 * 1 / 4),
+        ([-1.0] * 19, 2 * 1 / 20),
+        ([1.0, -1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2 * 2 / 8),
+        ([0.0] * 5, 1.0),
+    ],
 )
 def test_p_values_by_hand(differences: list[float], p_value: float) -> None:
     assert two_sided_p_value(np.array(differences)) == p_value
 
 
 def test_one_sentence_has_no_spread() -> None:
-    comparison = paired_bootstrap(["the cat sat on a mat"], ["the cat sat on the mat"], ["the cat sat on a mat"], samples=5)
+    comparison = paired_bootstrap(
+        ["the cat sat on a mat"], ["the cat sat on the mat"], ["the cat sat on a mat"], samples=5
+    )
     assert comparison.low == comparison.high == comparison.difference > 0
 
 
@@ -124,7 +141,10 @@ def test_a_thousand_samples_of_a_thousand_sentences_take_moments() -> None:
 
 @pytest.mark.parametrize(("system", "baseline", "references"), [(3, 2, 3), (2, 3, 3), (3, 3, 2), (0, 0, 0)])
 def test_systems_that_translated_different_sentences_are_refused(system: int, baseline: int, references: int) -> None:
-    message = rf"needs two translations of every reference.* {system} translations, {baseline} of the baseline and {references} references"
+    message = (
+        rf"needs two translations of every reference.* {system} translations, {baseline} of the baseline and "
+        rf"{references} references"
+    )
     with pytest.raises(UsageError, match=message):
         paired_bootstrap(REFERENCES[:system], REFERENCES[:baseline], REFERENCES[:references])
 

@@ -1,15 +1,17 @@
-"""Translators of the tiny sizes with words of their own, in memory or from a run directory, none of them trained; and text for them."""
+"""Translators of the tiny sizes with words of their own, in memory or from a run directory, none of
+them trained; and text for them."""
 
 from pathlib import Path
 
 import torch
 from tiny import prepare_tiny, tiny_config
 
-from anydepth.config import DecodingConfig
-from anydepth.exits.adaptive import AdaptiveTransformer, new_model
+from anydepth.config.schema import DecodingConfig
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import model_tensors, save_tensors
-from anydepth.model.run import Run, create_run
+from anydepth.runs.models import new_model
+from anydepth.runs.run import Run, create_run
 from anydepth.text.tokenizer import EOS, train_tokenizer
 
 SOURCES = ["der hund läuft", "", "die katze schläft heute"]
@@ -17,17 +19,27 @@ REFERENCES = ["the dog runs", "", "the cat sleeps today"]
 
 
 def make_translator(*changes: str) -> Translator:
-    """An untrained model with tokenizers for SOURCES and REFERENCES; some of its sentences end before their limit."""
+    """An untrained model with tokenizers for SOURCES and REFERENCES; some of its sentences end
+    before their limit."""
     torch.manual_seed(1)
     tokenizer = train_tokenizer(SOURCES + REFERENCES, vocab_size=290)
-    model = AdaptiveTransformer(tiny_config(*changes), source_vocab=tokenizer.size, target_vocab=tokenizer.size, is_joint=True)
+    model = AdaptiveTransformer(
+        tiny_config(*changes), source_vocab=tokenizer.size, target_vocab=tokenizer.size, is_joint=True
+    )
     spread(model)
-    return Translator(model.eval(), tokenizer, tokenizer, DecodingConfig(beam=3, length_penalty=0.5, length_ratio=1.0, length_offset=2))
+    return Translator(
+        model.eval(),
+        tokenizer,
+        tokenizer,
+        DecodingConfig(beam=3, length_penalty=0.5, length_ratio=1.0, length_offset=2),
+    )
 
 
 def make_run(folder: Path, *changes: str) -> Run:
     """A run directory with random weights, beside its data and the text in train, valid.{de,en}."""
-    run = create_run(folder / "run", tiny_config("decoding.beam=2", "decoding.length_offset=3", *changes), prepare_tiny(folder))
+    run = create_run(
+        folder / "run", tiny_config("decoding.beam=2", "decoding.length_offset=3", *changes), prepare_tiny(folder)
+    )
     torch.manual_seed(1)
     model = new_model(run)
     spread(model)
@@ -37,7 +49,8 @@ def make_run(folder: Path, *changes: str) -> Run:
 
 @torch.no_grad()
 def spread(model: AdaptiveTransformer) -> None:
-    """Makes words, ends of sentences and exits that differ more likely than those of fresh weights."""
+    """Makes words, ends of sentences and exits that differ more likely than those of fresh
+    weights."""
     for n in model.config.classifier_exits:
         model.classifier(n).mul_(2)
         model.classifier(n)[EOS] *= 2
@@ -55,7 +68,9 @@ def write_pairs(prefix: Path, pairs: list[tuple[str, str]]) -> str:
 
 def training_pairs(run: Run) -> list[tuple[str, str]]:
     """The lines beside a run that it was, or would be, trained on."""
-    sides = [(run.folder.parent / f"train.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")]
+    sides = [
+        (run.folder.parent / f"train.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
+    ]
     return list(zip(*sides, strict=True))
 
 

@@ -1,4 +1,5 @@
-"""FLOPs of the formulas, against a walk through Algorithm 2 and against numbers worked out by hand."""
+"""FLOPs of the formulas, against a walk through Algorithm 2 and against numbers worked out by
+hand."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -50,7 +51,8 @@ def linear(inputs: int, outputs: int) -> int:
 
 
 def decision_after_block(name: str, shape: DecoderShape, n: int, deciding: Sequence[int] | None = None) -> int:
-    """What a mechanism computes when a token has come out of block n; where only some blocks are `deciding`, what those compute."""
+    """What a mechanism computes when a token has come out of block n; where only some blocks are
+    `deciding`, what those compute."""
     if deciding is not None and n not in deciding:
         return 0
     first = 1 if deciding is None else deciding[0]
@@ -62,7 +64,9 @@ def decision_after_block(name: str, shape: DecoderShape, n: int, deciding: Seque
         "confidence": lambda: linear(shape.dim, shape.vocab),
         "units": lambda: linear(shape.dim, UNITS) + linear(UNITS, 1) if n < shape.blocks else 0,
         "similarity": lambda: 3 * linear(shape.dim, 1),
-        "shortlist": lambda: linear(shape.dim, shape.vocab) if n == first else linear(shape.dim, WORDS) if n < shape.blocks else 0,
+        "shortlist": lambda: (
+            linear(shape.dim, shape.vocab) if n == first else linear(shape.dim, WORDS) if n < shape.blocks else 0
+        ),
     }
     return costs[name]()
 
@@ -74,7 +78,9 @@ def has_scored_all_words(name: str, left: int, deciding: Sequence[int] | None) -
     return (name == "confidence" and left in deciding) or (name == "shortlist" and left in deciding[:1])
 
 
-def walk(shape: DecoderShape, exits: list[int], source_length: int, name: str, deciding: Sequence[int] | None = None) -> int:
+def walk(
+    shape: DecoderShape, exits: list[int], source_length: int, name: str, deciding: Sequence[int] | None = None
+) -> int:
     """The FLOPs along Algorithm 2, line after line."""
     dim = shape.dim
     flops = 0
@@ -186,17 +192,28 @@ def test_many_sentences_at_once_cost_what_each_costs_alone(name: str, dtype: tor
     lengths = torch.tensor([SOURCE, 2, 5], dtype=dtype)
     tokens = token_flops(SHAPE, exits, torch.arange(1, 7, dtype=dtype), lengths[:, None], DECISIONS[name])
     calls = first_call_flops(SHAPE, exits.amax(dim=2), lengths)
-    alone = [[sentence_flops(SHAPE, row.tolist(), int(x), DECISIONS[name]) for row, x in zip(rows, lengths, strict=True)] for rows in exits]
+    alone = [
+        [sentence_flops(SHAPE, row.tolist(), int(x), DECISIONS[name]) for row, x in zip(rows, lengths, strict=True)]
+        for rows in exits
+    ]
     assert tokens.dtype == calls.dtype == torch.int64
     assert (tokens.sum(dim=2) + calls).tolist() == alone
 
 
 @pytest.mark.parametrize("name", DECISIONS)
 def test_places_may_stand_in_any_order_and_shape(name: str) -> None:
-    exits, times, lengths = torch.tensor([3, 1, 4, 2, 2, 1]), torch.tensor([5, 1, 1, 9, 2, 7]), torch.tensor([7, 7, 2, 1, 3, 3])
+    exits, times, lengths = (
+        torch.tensor([3, 1, 4, 2, 2, 1]),
+        torch.tensor([5, 1, 1, 9, 2, 7]),
+        torch.tensor([7, 7, 2, 1, 3, 3]),
+    )
     flat = token_flops(SHAPE, exits, times, lengths, DECISIONS[name])
-    assert token_flops(SHAPE, exits.view(2, 3), times.view(2, 3), lengths.view(2, 3), DECISIONS[name]).equal(flat.view(2, 3))
-    assert [int(token_flops(SHAPE, *place, DECISIONS[name])) for place in zip(exits, times, lengths, strict=True)] == flat.tolist()
+    assert token_flops(SHAPE, exits.view(2, 3), times.view(2, 3), lengths.view(2, 3), DECISIONS[name]).equal(
+        flat.view(2, 3)
+    )
+    assert [
+        int(token_flops(SHAPE, *place, DECISIONS[name])) for place in zip(exits, times, lengths, strict=True)
+    ] == flat.tolist()
 
 
 def test_no_sentences_have_no_tokens_to_pay_for() -> None:

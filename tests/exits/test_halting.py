@@ -1,4 +1,5 @@
-"""Halting modules against the printed formulas; probabilities near 0 and 1; padding; the exits that inference takes."""
+"""Halting modules against the printed formulas; probabilities near 0 and 1; padding; the exits that
+inference takes."""
 
 import itertools
 import math
@@ -56,7 +57,9 @@ def test_q_is_the_printed_formula_at_every_position(kind: str) -> None:
     log_probs = halting.exit_log_probs(states, memory, mask)
     assert log_probs.shape == (BLOCKS, BATCH, TIME)
     for row, t in itertools.product(range(BATCH), range(TIME)):
-        expected = reference.exit_probabilities(halting, [torch.zeros(DIM), *states[:, row, t]], list(memory[row][mask[row]]))
+        expected = reference.exit_probabilities(
+            halting, [torch.zeros(DIM), *states[:, row, t]], list(memory[row][mask[row]])
+        )
         torch.testing.assert_close(log_probs[:, row, t].exp(), expected, atol=1e-6, rtol=1e-5)
 
 
@@ -74,7 +77,9 @@ def test_geometric_probabilities_are_the_product_of_equation_13() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("size", [100.0, 1000.0])
-def test_loss_and_gradient_are_right_where_a_product_of_probabilities_would_be_zero(size: float, dtype: torch.dtype) -> None:
+def test_loss_and_gradient_are_right_where_a_product_of_probabilities_would_be_zero(
+    size: float, dtype: torch.dtype
+) -> None:
     signs = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=BLOCKS - 1)), dtype=dtype).t()  # (decision, place)
     for n in range(1, BLOCKS + 1):
         logits = (size * signs).requires_grad_()
@@ -127,7 +132,10 @@ def test_without_a_halting_module_the_model_is_a_plain_transformer() -> None:
 
 
 def test_adding_a_halting_module_leaves_the_other_fresh_weights_as_they_were() -> None:
-    plain, halting = dict(tiny_model().named_parameters()), dict(tiny_model("exits.halting=geometric").named_parameters())
+    plain, halting = (
+        dict(tiny_model().named_parameters()),
+        dict(tiny_model("exits.halting=geometric").named_parameters()),
+    )
     assert halting.keys() - plain.keys() == {"halting.stop_score.weight", "halting.stop_score.bias"}
     assert all(halting[name].equal(plain[name]) for name in plain if plain[name].ndim > 1)
 
@@ -165,7 +173,9 @@ def test_q_of_a_sentence_in_a_model_does_not_depend_on_padding() -> None:
     states = torch.zeros(BLOCKS, BATCH, TIME, DIM)
     expected = model.halting.exit_log_probs(states, model.encode(batch.source, batch.source_mask), batch.source_mask)
     source, mask = F.pad(batch.source, (0, 5)), F.pad(batch.source_mask, (0, 5))
-    torch.testing.assert_close(model.halting.exit_log_probs(states, model.encode(source, mask), mask), expected, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        model.halting.exit_log_probs(states, model.encode(source, mask), mask), expected, atol=1e-6, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,7 +192,9 @@ def test_the_default_exit_of_a_multinomial_is_the_most_probable_and_the_lowest_o
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("spread", [0.01, 1.0, 200.0])
-def test_the_default_exit_of_geometric_halting_is_the_first_with_chi_above_one_half(spread: float, dtype: torch.dtype) -> None:
+def test_the_default_exit_of_geometric_halting_is_the_first_with_chi_above_one_half(
+    spread: float, dtype: torch.dtype
+) -> None:
     logits = logits_for(400, spread=spread).to(dtype)
     exits = GeometricHalting(DIM).default_exits(geometric_log_probs(logits))
     expected = [next((n for n, logit in enumerate(column, 1) if logit > 0), BLOCKS) for column in logits.t().tolist()]
@@ -194,7 +206,9 @@ def test_units_between_the_state_and_the_decision_are_rectified_and_shared_by_al
     halting = GeometricHalting(DIM, units=3)
     hidden = torch.randn(BLOCKS, 2, 5, DIM, generator=torch.Generator().manual_seed(1))
     assert halting.features is not None
-    w, b, v, c = (parameter.detach() for parameter in (*halting.features.parameters(), *halting.stop_score.parameters()))
+    w, b, v, c = (
+        parameter.detach() for parameter in (*halting.features.parameters(), *halting.stop_score.parameters())
+    )
     expected = (torch.einsum("nbtd,ud->nbtu", hidden, w) + b).clamp(min=0) @ v[0] + c
     torch.testing.assert_close(halting.halt_logits(hidden).detach(), expected)
     assert GeometricHalting(DIM).features is None
@@ -232,10 +246,15 @@ def test_a_sentence_counts_as_often_as_it_has_targets_in_the_loss_of_sequence_ha
     assert isinstance(halting, SequenceHalting)
     log_probs = halting.exit_log_probs(states, memory, source_mask)
     chosen, lengths = [2, 4, 1], [2, TIME, 4]
-    loss = exit_loss(log_probs, torch.tensor(chosen)[:, None].expand(BATCH, TIME), torch.arange(TIME) < torch.tensor(lengths)[:, None])
+    loss = exit_loss(
+        log_probs,
+        torch.tensor(chosen)[:, None].expand(BATCH, TIME),
+        torch.arange(TIME) < torch.tensor(lengths)[:, None],
+    )
     with torch.no_grad():
         logits = halting.sentence_logits(memory, source_mask)
     expected = sum(
-        length * F.cross_entropy(logits[row], torch.tensor(n - 1)) for row, (n, length) in enumerate(zip(chosen, lengths, strict=True))
+        length * F.cross_entropy(logits[row], torch.tensor(n - 1))
+        for row, (n, length) in enumerate(zip(chosen, lengths, strict=True))
     )
     torch.testing.assert_close(loss.detach(), expected)

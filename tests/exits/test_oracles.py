@@ -6,13 +6,26 @@ import torch
 from tiny import BATCH, BLOCKS, TIME, tiny_config
 from torch import Tensor
 
-from anydepth.config import ExitsConfig
+from anydepth.config.schema import ExitsConfig
 from anydepth.errors import UsageError
-from anydepth.exits.oracles import OracleError, oracle_exits, penalised_exits, rbf_kernel, score_oracle, sequence_oracle, token_oracle
+from anydepth.exits.oracles import (
+    OracleError,
+    oracle_exits,
+    penalised_exits,
+    rbf_kernel,
+    score_oracle,
+    sequence_oracle,
+    token_oracle,
+)
 
 LENGTHS = [TIME, 2, TIME - 1]
 MASK = torch.arange(TIME) < torch.tensor(LENGTHS)[:, None]
-WIDTHS = [0.0, 1.4, 5.0, 30.0]  # the first above 0 gives the ends of a sentence a weight in each other that exceeds the oracles' resolution
+WIDTHS = [
+    0.0,
+    1.4,
+    5.0,
+    30.0,
+]  # the first above 0 gives the ends of a sentence a weight in each other that exceeds the oracles' resolution
 PENALTIES = [0.0, 0.1, 0.5, 1.0]
 
 
@@ -67,7 +80,9 @@ def test_a_token_oracle_is_the_best_penalised_smoothed_score_of_each_position(
 
 def test_the_kernel_is_the_gaussian_of_the_distance_and_not_normalised() -> None:
     kernel = rbf_kernel(5, 2.0)
-    expected = [[torch.tensor(-((t - other) ** 2) / 2.0, dtype=torch.float64).exp() for other in range(5)] for t in range(5)]
+    expected = [
+        [torch.tensor(-((t - other) ** 2) / 2.0, dtype=torch.float64).exp() for other in range(5)] for t in range(5)
+    ]
     torch.testing.assert_close(kernel, torch.tensor(expected))
     assert (kernel.sum(dim=0) > 1.5).all()
 
@@ -87,7 +102,8 @@ def test_exits_that_are_correct_at_the_same_positions_tie_to_the_lowest(width: f
 
 @pytest.mark.parametrize("width", [0.3, 7.0, 50.0, 1e4])
 def test_scores_whose_smoothed_sums_differ_by_rounding_alone_tie_to_the_lowest(width: float) -> None:
-    """Seen from the middle, scores and their mirror image have the same sums, added up in another order."""
+    """Seen from the middle, scores and their mirror image have the same sums, added up in another
+    order."""
     scores = -torch.rand(1, 200, 41, generator=torch.Generator().manual_seed(3))
     turned = torch.cat([scores, scores.flip(-1), scores])
     sums = turned.double() @ rbf_kernel(41, width)
@@ -163,7 +179,9 @@ def test_one_block_leaves_no_choice() -> None:
 
 @pytest.mark.parametrize("penalty", [0.0, 0.7, 5.0, 12.5])
 def test_a_score_oracle_is_the_best_penalised_score_of_each_sentence(penalty: float) -> None:
-    scores = torch.randint(0, 9, (BLOCKS, 200), generator=torch.Generator().manual_seed(1)).double() * 12.5  # ties abound
+    scores = (
+        torch.randint(0, 9, (BLOCKS, 200), generator=torch.Generator().manual_seed(1)).double() * 12.5
+    )  # ties abound
     found = score_oracle(scores, exit_penalty=penalty).tolist()
     expected = []
     for sentence in scores.t().tolist():
@@ -184,7 +202,10 @@ def test_equal_scores_and_a_gain_that_the_penalty_eats_up_go_to_the_lowest_exit(
 
 def test_a_score_oracle_cannot_be_asked_for_by_the_scores_of_targets() -> None:
     config = tiny_config("exits.halting=sequence", "exits.oracle=bleu").exits
-    with pytest.raises(OracleError, match=r"the oracle 'bleu' does not choose by what the exits say of the targets; those that do: like"):
+    with pytest.raises(
+        OracleError,
+        match=r"the oracle 'bleu' does not choose by what the exits say of the targets; those that do: like",
+    ):
         oracle_exits(config, *random_scores(1), MASK)
 
 
@@ -195,14 +216,18 @@ def test_an_oracle_or_a_halting_module_of_an_unknown_name_is_refused_instead_of_
             oracle_exits(config, *random_scores(1), MASK)
     for halting in ("none", "poisson"):
         config = tiny_config("exits.halting=geometric").exits.model_copy(update={"halting": halting})
-        with pytest.raises(OracleError, match=rf"there is no oracle for the halting module '{halting}'; there is one for sequence"):
+        with pytest.raises(
+            OracleError, match=rf"there is no oracle for the halting module '{halting}'; there is one for sequence"
+        ):
             oracle_exits(config, *random_scores(1), MASK)
 
 
 def test_a_score_that_is_not_a_number_is_refused_with_its_exit_and_place() -> None:
     likelihoods, _ = random_scores(7)
     likelihoods[2, 2, 4] = float("nan")
-    with pytest.raises(OracleError, match=r"the score of exit 3 at \[2, 4\] is not a number, so no exit can be called the best") as caught:
+    with pytest.raises(
+        OracleError, match=r"the score of exit 3 at \[2, 4\] is not a number, so no exit can be called the best"
+    ) as caught:
         token_oracle(likelihoods, MASK, exit_penalty=0.1, kernel_width=0.0)
     assert isinstance(caught.value, UsageError)
     assert caught.value.exit_code == 2
@@ -214,7 +239,9 @@ def test_a_score_that_is_not_a_number_is_refused_with_its_exit_and_place() -> No
 
 def test_a_negative_penalty_or_kernel_width_is_refused() -> None:
     likelihoods, correct = random_scores(8)
-    with pytest.raises(UsageError, match=r"exits.exit_penalty = -0.1 must not be negative; 0 asks for the best exit at any cost"):
+    with pytest.raises(
+        UsageError, match=r"exits.exit_penalty = -0.1 must not be negative; 0 asks for the best exit at any cost"
+    ):
         sequence_oracle(correct, MASK, exit_penalty=-0.1)
     with pytest.raises(UsageError, match=r"exits.kernel_width = -2.0 must not be negative; 0 looks at the token alone"):
         token_oracle(likelihoods, MASK, exit_penalty=0.1, kernel_width=-2.0)

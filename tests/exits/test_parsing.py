@@ -1,4 +1,5 @@
-"""The names of policies that users type: what each one makes, and what is refused with the rule, the value and the cure."""
+"""The names of policies that users type: what each one makes, and what is refused with the rule,
+the value and the cure."""
 
 from functools import partial
 
@@ -14,7 +15,10 @@ from anydepth.exits.policies import FixedExit, MultinomialExit, Policy, Sequence
 from anydepth.exits.thresholds import ThresholdExit
 
 PLAIN, LAST = tiny_model(), tiny_model("model.exits=last")
-MODELS = {kind: tiny_model(f"exits.halting={kind}") for kind in ("sequence", "multinomial", "geometric")} | {"none": PLAIN, "last": LAST}
+MODELS = {kind: tiny_model(f"exits.halting={kind}") for kind in ("sequence", "multinomial", "geometric")} | {
+    "none": PLAIN,
+    "last": LAST,
+}
 
 
 def refused(text: str, model: AdaptiveTransformer, message: str) -> None:
@@ -98,7 +102,8 @@ def test_a_baseline_allows_its_last_exit() -> None:
 
 
 KNOWN = (
-    r"known: fixed:N, uniform\[:SEED\], sequence, multinomial, geometric\[:TAU,...\], confidence:TAU,..., margin:TAU,..., "
+    r"known: fixed:N, uniform\[:SEED\], sequence, multinomial, geometric\[:TAU,...\], confidence:TAU,..., "
+    r"margin:TAU,..., "
     r"similarity:TAU,..., shortlist:K:TAU,..."
 )
 
@@ -135,14 +140,22 @@ def test_a_baseline_with_one_exit_has_nothing_to_choose(text: str) -> None:
 def test_a_wrong_number_of_thresholds_is_refused_with_the_right_one(family: str, values: str) -> None:
     count = values.count(",") + 1
     advice = "give 1 for all blocks, or 3, one for each but the last"
-    refused(f"{family}:{values}", MODELS["geometric"], rf"{family}:{values}: {count} thresholds for a model of 4 blocks; {advice}")
+    refused(
+        f"{family}:{values}",
+        MODELS["geometric"],
+        rf"{family}:{values}: {count} thresholds for a model of 4 blocks; {advice}",
+    )
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.5", "nan", "inf", "-inf"])
 @pytest.mark.parametrize("family", ["geometric", "confidence", "margin", "similarity", "shortlist:5"])
 def test_a_threshold_outside_0_and_1_is_refused(family: str, value: str) -> None:
     for text in (f"{family}:{value}", f"{family}:0.5,0.5,{value}"):
-        refused(text, MODELS["geometric"], rf"{text}: the threshold {value} is not between 0 \(always stop\) and 1 \(never stop\)")
+        refused(
+            text,
+            MODELS["geometric"],
+            rf"{text}: the threshold {value} is not between 0 \(always stop\) and 1 \(never stop\)",
+        )
 
 
 @pytest.mark.parametrize("values", ["often", "0.5;0.6", "0.5,", "0.5,,0.5", "0,5 0,6"])
@@ -183,12 +196,18 @@ def test_the_family_of_a_policy_is_its_text_without_thresholds() -> None:
 
 @pytest.mark.parametrize("kind", ["sequence", "multinomial"])
 def test_thresholds_for_a_policy_that_has_none_are_refused(kind: str) -> None:
-    refused(f"{kind}:0.5", MODELS[kind], rf"{kind}:0.5: {kind} takes the most probable exit and has no thresholds; write {kind}")
+    refused(
+        f"{kind}:0.5",
+        MODELS[kind],
+        rf"{kind}:0.5: {kind} takes the most probable exit and has no thresholds; write {kind}",
+    )
 
 
 @pytest.mark.parametrize("text", ["sequence", "multinomial", "geometric", "geometric:0.5"])
 @pytest.mark.parametrize("has", ["none", "sequence", "multinomial", "geometric"])
-def test_a_policy_that_the_run_was_not_trained_for_is_refused_with_what_it_has_and_how_to_train_the_other(text: str, has: str) -> None:
+def test_a_policy_that_the_run_was_not_trained_for_is_refused_with_what_it_has_and_how_to_train_the_other(
+    text: str, has: str
+) -> None:
     kind = text.partition(":")[0]
     if kind == has:
         assert parse_policy(text, MODELS[has]).blocks == BLOCKS
@@ -201,10 +220,16 @@ def test_a_policy_that_the_run_was_not_trained_for_is_refused_with_what_it_has_a
 
 def test_the_way_from_a_module_with_units_to_another_kind_leaves_the_units_out() -> None:
     model = tiny_model("exits.halting=geometric", "exits.halting_units=3")
-    refused("multinomial", model, r"multinomial: .*`anydepth train .* --set exits.halting=multinomial --set exits.halting_units=0`$")
+    refused(
+        "multinomial",
+        model,
+        r"multinomial: .*`anydepth train .* --set exits.halting=multinomial --set exits.halting_units=0`$",
+    )
 
 
-@pytest.mark.parametrize("text", ["fixed:2", "uniform", "confidence:0.9", "margin:0.9", "similarity:0.9", "shortlist:5:0.9"])
+@pytest.mark.parametrize(
+    "text", ["fixed:2", "uniform", "confidence:0.9", "margin:0.9", "similarity:0.9", "shortlist:5:0.9"]
+)
 @pytest.mark.parametrize("has", ["none", "sequence", "multinomial", "geometric"])
 def test_a_policy_that_needs_no_training_fits_every_model(text: str, has: str) -> None:
     assert parse_policy(text, MODELS[has]).blocks == BLOCKS

@@ -1,4 +1,5 @@
-"""Policies: the plan of every sentence, the decisions on the way, and the words that are scored at the end of it."""
+"""Policies: the plan of every sentence, the decisions on the way, and the words that are scored at
+the end of it."""
 
 import pytest
 import reference
@@ -59,13 +60,17 @@ def test_forced_exits_repeat_their_last_column_and_are_cut_at_the_limit() -> Non
 
 
 def test_forced_exits_for_another_number_of_sentences_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"forced exits for 2 sentences met a batch of 3; give one row for each sentence"):
+    with pytest.raises(
+        UsageError, match=r"forced exits for 2 sentences met a batch of 3; give one row for each sentence"
+    ):
         plan(ForcedExits(torch.tensor([[1, 2], [3, 4]])))
 
 
 @pytest.mark.parametrize("table", [torch.zeros(2, 0, dtype=torch.long), torch.tensor([[1, 0]])])
 def test_forced_exits_below_one_or_missing_are_refused(table: Tensor) -> None:
-    with pytest.raises(UsageError, match=r"forced exits are numbers from 1 on, at least one a sentence, but the table is \[\["):
+    with pytest.raises(
+        UsageError, match=r"forced exits are numbers from 1 on, at least one a sentence, but the table is \[\["
+    ):
         ForcedExits(table)
 
 
@@ -76,7 +81,9 @@ def test_forced_exits_above_the_model_are_refused() -> None:
 
 @pytest.mark.parametrize("units", [0, 5])
 @torch.no_grad()
-def test_forced_exits_ask_a_halting_module_below_the_last_block_and_ignore_it(units: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forced_exits_ask_a_halting_module_below_the_last_block_and_ignore_it(
+    units: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, batch = model_for("geometric", f"exits.halting_units={units}"), tiny_batch()
     assert isinstance(model.halting, GeometricHalting)
     table = random_exits(BATCH, TIME, seed=4)
@@ -134,7 +141,9 @@ def test_words_are_scored_by_the_classifier_of_the_exit_taken(text: str, classif
         model, batch = model_for(text, f"model.classifiers={classifiers}", seed=seed), tiny_batch(seed=seed)
         policy = ForcedExits(random_exits(BATCH, TIME, seed=seed)) if text == "forced" else parse_policy(text, model)
         exits, logits = walk(model, batch, policy)
-        states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask, exits=exits)
+        states = model.decode(
+            batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask, exits=exits
+        )
         hidden, left = states[-1].flatten(0, 1), exits.flatten()
         torch.testing.assert_close(logits.flatten(0, 1), model.exit_logits(hidden, left), atol=2e-5, rtol=1e-5)
         own = torch.stack([model.classifier(int(n)) @ h for h, n in zip(hidden, left, strict=True)])

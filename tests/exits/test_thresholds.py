@@ -1,4 +1,5 @@
-"""Policies that stop at the first block whose signal exceeds its threshold: the rule, the signals, and both ends of the scale."""
+"""Policies that stop at the first block whose signal exceeds its threshold: the rule, the signals,
+and both ends of the scale."""
 
 from dataclasses import replace
 
@@ -58,12 +59,18 @@ def test_thresholds_of_0_and_1_anywhere_leave_the_rule_as_it_is_and_ask_for_no_s
         policy = parse_policy(with_ends(text, pattern), model)
         assert isinstance(policy, ThresholdExit)
         asked: list[int] = []
-        exits, logits = walk(model, batch, replace(policy, new_signal=lambda policy=policy, asked=asked: Asked(policy.new_signal(), asked)))
+        exits, logits = walk(
+            model,
+            batch,
+            replace(policy, new_signal=lambda policy=policy, asked=asked: Asked(policy.new_signal(), asked)),
+        )
         assert set(asked) <= set(deciding_exits(policy.thresholds))
         length = int(batch.target_mask[0].sum())
         left, inputs = exits[0, :length].tolist(), batch.target_inputs[0, :length].tolist()
         every = choices(model, batch.source[0][batch.source_mask[0]].tolist(), inputs, left)
-        assert left == [reference.threshold_exit(model, states, THRESHOLD_POLICIES[text], policy.thresholds) for states in every], pattern
+        assert left == [
+            reference.threshold_exit(model, states, THRESHOLD_POLICIES[text], policy.thresholds) for states in every
+        ], pattern
         words = torch.stack([model.classifier(n) @ states[n] for n, states in zip(left, every, strict=True)])
         torch.testing.assert_close(logits[0, :length], words, atol=1e-4, rtol=1e-4)
         found.add(tuple(sorted(set(exits.flatten().tolist()))))
@@ -75,7 +82,12 @@ class Asked:
 
     def __init__(self, signal: Signal, asked: list[int]) -> None:
         self.signal, self.asked, self.depends_on_first = signal, asked, signal.depends_on_first
-        self.start, self.pass_by, self.leave, self.word_logits = signal.start, signal.pass_by, signal.leave, signal.word_logits
+        self.start, self.pass_by, self.leave, self.word_logits = (
+            signal.start,
+            signal.pass_by,
+            signal.leave,
+            signal.word_logits,
+        )
 
     def after(self, n: int, hidden: Tensor) -> Tensor:
         self.asked.append(n)
@@ -139,7 +151,8 @@ def test_a_shortlist_of_one_word_is_certain_after_block_1() -> None:
 
 
 def saturated(family: str, size: float, *changes: str) -> AdaptiveTransformer:
-    """A model whose logits of stopping are all `size`, and whose logits of words go up to |size| or, for a negative one, are all alike."""
+    """A model whose logits of stopping are all `size`, and whose logits of words go up to |size|
+    or, for a negative one, are all alike."""
     model = model_for(family, *changes)
     with torch.no_grad():
         if isinstance(model.halting, GeometricHalting):
@@ -164,7 +177,10 @@ def test_a_threshold_of_0_always_stops_and_of_1_never_does(family: str, size: fl
 def test_the_saturated_models_reach_the_ends_of_the_scale() -> None:
     states = torch.randn(2, DIM, generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
-        for size, ends in ((200.0, {"geometric": 1.0, "confidence": 1.0, "margin": 1.0}), (-200.0, {"geometric": 0.0, "margin": 0.0})):
+        for size, ends in (
+            (200.0, {"geometric": 1.0, "confidence": 1.0, "margin": 1.0}),
+            (-200.0, {"geometric": 0.0, "margin": 0.0}),
+        ):
             for family, end in ends.items():
                 signal, _ = signal_of(family, saturated(family, size))
                 signal.start(states)
@@ -232,15 +248,20 @@ def test_one_threshold_stands_for_all_blocks() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.5, float("nan"), float("inf")])
 def test_a_threshold_outside_0_and_1_is_refused(threshold: float) -> None:
-    with pytest.raises(UsageError, match=rf"margin: the threshold {threshold} is not between 0 \(always stop\) and 1 \(never stop\)"):
+    with pytest.raises(
+        UsageError, match=rf"margin: the threshold {threshold} is not between 0 \(always stop\) and 1 \(never stop\)"
+    ):
         threshold_policy("margin", [0.5, threshold, 0.5], MODEL)
-    with pytest.raises(UsageError, match=rf"x: the threshold {threshold} is not between 0 \(always stop\) and 1 \(never stop\)"):
+    with pytest.raises(
+        UsageError, match=rf"x: the threshold {threshold} is not between 0 \(always stop\) and 1 \(never stop\)"
+    ):
         check_thresholds("x", [0.5, threshold, 0.5], BLOCKS)
 
 
 def test_a_family_without_thresholds_is_refused() -> None:
     with pytest.raises(
-        UsageError, match=r"uniform has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist"
+        UsageError,
+        match=r"uniform has no thresholds; those that have: geometric, confidence, margin, similarity, shortlist",
     ):
         threshold_policy("uniform", [0.5] * 3, MODEL)
 

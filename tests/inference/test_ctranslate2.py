@@ -1,4 +1,5 @@
-"""Export for CTranslate2: the same tokens as a fixed exit, for every shape of model, and a folder that has all a user needs."""
+"""Export for CTranslate2: the same tokens as a fixed exit, for every shape of model, and a folder
+that has all a user needs."""
 
 import sys
 from pathlib import Path
@@ -10,12 +11,13 @@ from evaluation.translators import SOURCES, make_run, quiet
 from tiny import BLOCKS, tiny_config
 
 from anydepth.errors import RunError, UsageError
-from anydepth.exits.adaptive import AdaptiveTransformer, load_model
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import FixedExit
-from anydepth.inference.ctranslate2_export import export_ctranslate2, search_options, write_ctranslate2
-from anydepth.inference.engine import TorchEngine
+from anydepth.inference.engines.engine import TorchEngine
+from anydepth.inference.export.ctranslate2_folder import export_ctranslate2, search_options, write_ctranslate2
 from anydepth.model.checkpoint import model_tensors
-from anydepth.model.run import Run
+from anydepth.runs.models import load_model
+from anydepth.runs.run import Run
 from anydepth.search.beam import SearchSettings
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
@@ -31,11 +33,15 @@ MODELS = [
 
 
 def lively_model(changes: list[str], is_joint: bool) -> AdaptiveTransformer:
-    """A model with random weights whose sentences come to an end, and that never wants PAD, BOS or UNK."""
+    """A model with random weights whose sentences come to an end, and that never wants PAD, BOS or
+    UNK."""
     torch.manual_seed(8)
     source = TARGET_WORDS if is_joint else SOURCE_WORDS
     model = AdaptiveTransformer(
-        tiny_config(f"model.max_length={LIMIT}", *changes), source_vocab=source, target_vocab=TARGET_WORDS, is_joint=is_joint
+        tiny_config(f"model.max_length={LIMIT}", *changes),
+        source_vocab=source,
+        target_vocab=TARGET_WORDS,
+        is_joint=is_joint,
     )
     with torch.no_grad():
         for parameter in model.parameters():
@@ -52,15 +58,21 @@ def pieces(count: int) -> list[str]:
     return ["<pad>", "<s>", "</s>", "<unk>", *(f"word{number}" for number in range(4, count))]
 
 
-def by_ctranslate2(folder: Path, sentences: list[list[int]], settings: SearchSettings, source: list[str]) -> list[list[str]]:
+def by_ctranslate2(
+    folder: Path, sentences: list[list[int]], settings: SearchSettings, source: list[str]
+) -> list[list[str]]:
     translator = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)
-    results = translator.translate_batch([[source[token] for token in ids] for ids in sentences], **search_options(settings, limit=LIMIT))
+    results = translator.translate_batch(
+        [[source[token] for token in ids] for ids in sentences], **search_options(settings, limit=LIMIT)
+    )
     return [result.hypotheses[0] for result in results]
 
 
 @pytest.mark.parametrize(("changes", "is_joint"), MODELS)
 @pytest.mark.parametrize("beam", [1, 5])
-def test_ctranslate2_gives_the_tokens_of_a_fixed_exit(changes: list[str], is_joint: bool, beam: int, tmp_path: Path) -> None:
+def test_ctranslate2_gives_the_tokens_of_a_fixed_exit(
+    changes: list[str], is_joint: bool, beam: int, tmp_path: Path
+) -> None:
     model, settings = lively_model(changes, is_joint), SearchSettings(beam=beam, best=beam, length_offset=LIMIT)
     source, target = pieces(model.source_embedding.num_embeddings), pieces(TARGET_WORDS)
     lengths, compared = set(), 0
@@ -69,8 +81,8 @@ def test_ctranslate2_gives_the_tokens_of_a_fixed_exit(changes: list[str], is_joi
         write_ctranslate2(model, source, target, folder, exit=n, quantization=None)
         ours = TorchEngine(model).search(SENTENCES, FixedExit(n, BLOCKS), settings, batch_tokens=999)
         theirs = by_ctranslate2(folder, SENTENCES, settings, source)
-        # At the limit CTranslate2 cuts, where ours ends with EOS and pays for it: only a search that is over before it is the same,
-        # and without a beam all tokens but the last.
+        # At the limit CTranslate2 cuts, where ours ends with EOS and pays for it: only a search
+        # that is over before it is the same, and without a beam all tokens but the last.
         for mine, other in zip(ours, theirs, strict=True):
             is_over = all(hypothesis.has_finished for hypothesis in mine)
             if is_over or beam == 1:
@@ -92,10 +104,15 @@ def test_an_export_of_a_run_has_its_vocabularies_and_tokenizers_and_translates(r
     assert folder == run.folder / "export" / "ctranslate2-exit3"
     tokenizers = [Tokenizer.load(folder / f"tokenizer.{side}.model") for side in ("source", "target")]
     assert [each.fingerprint for each in tokenizers] == [each.fingerprint for each in run.tokenizers()]
-    assert {"model.bin", "config.json", "source_vocabulary.json", "target_vocabulary.json"} < {path.name for path in folder.iterdir()}
+    assert {"model.bin", "config.json", "source_vocabulary.json", "target_vocabulary.json"} < {
+        path.name for path in folder.iterdir()
+    }
     sentences = tokenizers[0].encode_lines([line for line in SOURCES if line])
     model, settings = load_model(run), SearchSettings(beam=1, length_ratio=0.01, length_offset=LIMIT - 1)
-    ours = [best.tokens for (best,) in TorchEngine(model).search(sentences, FixedExit(3, BLOCKS), settings, batch_tokens=999)]
+    ours = [
+        best.tokens
+        for (best,) in TorchEngine(model).search(sentences, FixedExit(3, BLOCKS), settings, batch_tokens=999)
+    ]
     theirs = by_ctranslate2(folder, sentences, settings, tokenizers[0].pieces(range(tokenizers[0].size)))
     at_limit = [len(tokens) == LIMIT for tokens in ours]  # where CTranslate2 cuts and we end with EOS
     kept = [slice(0, LIMIT - 1) if is_cut else slice(None) for is_cut in at_limit]
@@ -124,7 +141,10 @@ def test_a_second_export_replaces_the_first_and_nothing_else(run: Run, tmp_path:
     (folder / "old").write_text("old")
     export_ctranslate2(run, exit=2, quantization=None, to=folder, say=quiet)
     assert not (folder / "old").exists()
-    with pytest.raises(UsageError, match=r"run exists and is not a CTranslate2 model, so it is left alone; choose another place with --to"):
+    with pytest.raises(
+        UsageError,
+        match=r"run exists and is not a CTranslate2 model, so it is left alone; choose another place with --to",
+    ):
         export_ctranslate2(run, exit=1, quantization=None, to=run.folder, say=quiet)
     assert run.weights_file.exists()
 
@@ -137,6 +157,8 @@ def test_what_cannot_be_exported_is_refused(run: Run, monkeypatch: pytest.Monkey
     with pytest.raises(RunError, match=r"is not a run directory"):
         export_ctranslate2(Run(run.folder / "none"), exit=1, quantization=None, to=None, say=quiet)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(UsageError, match=r"needs the package ctranslate2; get it with `pip install 'anydepth\[ctranslate2\]'`"):
+    with pytest.raises(
+        UsageError, match=r"needs the package ctranslate2; get it with `pip install 'anydepth\[ctranslate2\]'`"
+    ):
         export_ctranslate2(run, exit=1, quantization=None, to=None, say=quiet)
     assert not (run.folder / "export").exists()

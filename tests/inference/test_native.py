@@ -1,4 +1,5 @@
-"""The native engine: the tokens and exits of the plain step for every policy, beam, batch and instruction set."""
+"""The native engine: the tokens and exits of the plain step for every policy, beam, batch and
+instruction set."""
 
 import random
 import signal
@@ -16,10 +17,10 @@ from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
 from anydepth.exits.thresholds import ThresholdExit
-from anydepth.inference.engine import Engine, TorchEngine
-from anydepth.inference.engines import automatic_engine, make_engine
-from anydepth.inference.native import engine as native_engine
-from anydepth.inference.native.engine import NativeEngine, has_native, why_not_native
+from anydepth.inference.engines.choice import automatic_engine, make_engine
+from anydepth.inference.engines.engine import Engine, TorchEngine
+from anydepth.inference.engines.native import native_engine
+from anydepth.inference.engines.native.native_engine import NativeEngine, has_native, why_not_native
 from anydepth.search.beam import Hypothesis, SearchSettings, search
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import EOS
@@ -38,11 +39,15 @@ def sentences(count: int, *, longest: int = 9, seed: int = 1) -> list[list[int]]
 
 def policy_of(text: str, model: AdaptiveTransformer, count: int) -> Policy:
     if text == "forced":
-        return ForcedExits(torch.randint(1, model.blocks + 1, (count, 5), generator=torch.Generator().manual_seed(count)))
+        return ForcedExits(
+            torch.randint(1, model.blocks + 1, (count, 5), generator=torch.Generator().manual_seed(count))
+        )
     return parse_policy(text, model)
 
 
-def found(engine: Engine, texts: list[list[int]], policy: Policy, settings: SearchSettings, **limits: int) -> list[list[Hypothesis]]:
+def found(
+    engine: Engine, texts: list[list[int]], policy: Policy, settings: SearchSettings, **limits: int
+) -> list[list[Hypothesis]]:
     return engine.search(texts, policy, settings, **{"batch_tokens": LOTS, **limits})
 
 
@@ -72,7 +77,9 @@ def test_tokens_exits_and_scores_are_those_of_the_plain_step(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "units"), [*((text, 0) for text in THRESHOLD_POLICIES), ("geometric:0.6,0.4,0.5", 5)])
-def test_thresholds_of_0_and_1_anywhere_give_the_tokens_exits_and_flops_of_the_plain_step(text: str, units: int) -> None:
+def test_thresholds_of_0_and_1_anywhere_give_the_tokens_exits_and_flops_of_the_plain_step(
+    text: str, units: int
+) -> None:
     model, texts, beams = model_for(text, f"exits.halting_units={units}", seed=2), sentences(4, seed=3), (1, 3)
     short = SearchSettings(beam=1, exact_length=4)
     for number, pattern in enumerate(SOME_PATTERNS):
@@ -93,7 +100,12 @@ def test_thresholds_of_0_and_1_anywhere_give_the_tokens_exits_and_flops_of_the_p
 @pytest.mark.parametrize("text", ["uniform:7", "geometric:0.6,0.4,0.5", "confidence:0.7,0.5,0.6"])
 @pytest.mark.parametrize("width", [10, 32, 48])
 def test_heads_as_wide_as_registers_and_wider(text: str, width: int) -> None:
-    sizes = ["model.heads=2", f"model.encoder.dim={4 * width}", f"model.decoder.dim={2 * width}", "model.decoder.ffn_dim=70"]
+    sizes = [
+        "model.heads=2",
+        f"model.encoder.dim={4 * width}",
+        f"model.decoder.dim={2 * width}",
+        "model.decoder.ffn_dim=70",
+    ]
     model = model_for(text, *sizes, seed=3)
     texts, policy = sentences(12, longest=40, seed=5), parse_policy(text, model)
     settings = SearchSettings(beam=4, best=4, exact_length=20)
@@ -110,7 +122,9 @@ def test_every_kind_of_classifier(classifiers: str) -> None:
     model = tiny_model(f"model.classifiers={classifiers}", *changes, is_joint=classifiers == "tied")
     texts, policy = sentences(7), parse_policy("uniform", model)
     settings = SearchSettings(beam=3, best=3)
-    assert outputs(found(NativeEngine(model), texts, policy, settings)) == outputs(found(TorchEngine(model), texts, policy, settings))
+    assert outputs(found(NativeEngine(model), texts, policy, settings)) == outputs(
+        found(TorchEngine(model), texts, policy, settings)
+    )
 
 
 @pytest.mark.parametrize("text", ALL)
@@ -168,7 +182,9 @@ def test_an_exact_length_is_kept_and_a_limit_cuts() -> None:
     for beam in (1, 2, 5):
         for cut in ({"exact_length": 6}, *({"length_ratio": 0.0, "length_offset": limit} for limit in (1, 2, 3, 7))):
             settings, texts = SearchSettings(beam=beam, best=beam, **cut), sentences(5)
-            own, plain = (found(engine, texts, policy, settings) for engine in (NativeEngine(model), TorchEngine(model)))
+            own, plain = (
+                found(engine, texts, policy, settings) for engine in (NativeEngine(model), TorchEngine(model))
+            )
             assert outputs(own) == outputs(plain)
             assert scores(own) == pytest.approx(scores(plain), abs=1e-4)
             if settings.exact_length:
@@ -207,7 +223,9 @@ def test_a_watched_module_is_asked_and_not_obeyed() -> None:
     assert engine.executed_flops() - before > before
 
 
-def test_a_family_of_thresholds_that_it_does_not_know_is_left_to_the_plain_step_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_family_of_thresholds_that_it_does_not_know_is_left_to_the_plain_step_and_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     model, texts, settings = model_for("confidence"), sentences(3), SearchSettings(beam=2)
     known = parse_policy("confidence:0.7,0.5,0.6", model)
     assert isinstance(known, ThresholdExit)
@@ -261,14 +279,18 @@ def test_threads_share_few_sentences_and_one() -> None:
     model = model_for("geometric:0.5", seed=4)
     policy, settings = parse_policy("geometric:0.5", model), SearchSettings(beam=2, best=2)
     for count in (1, 2, 5):
-        alone, together = (found(NativeEngine(model, threads=threads), sentences(count), policy, settings) for threads in (1, 4))
+        alone, together = (
+            found(NativeEngine(model, threads=threads), sentences(count), policy, settings) for threads in (1, 4)
+        )
         assert outputs(alone) == outputs(together) and scores(alone) == scores(together)
 
 
 def test_what_would_lead_out_of_the_tables_is_refused() -> None:
     model = tiny_model()
     engine, policy, settings = NativeEngine(model), FixedExit(2, model.blocks), SearchSettings(beam=1)
-    with pytest.raises(UsageError, match=rf"source tokens are numbers from 0 to {SOURCE_VOCAB - 1}, but there are 2 to 700"):
+    with pytest.raises(
+        UsageError, match=rf"source tokens are numbers from 0 to {SOURCE_VOCAB - 1}, but there are 2 to 700"
+    ):
         found(engine, [[5, 700]], policy, settings)
     with pytest.raises(UsageError, match=r"source tokens are numbers from 0"):
         found(engine, [[5, -7]], policy, settings)
@@ -330,7 +352,9 @@ def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_engine("auto", model).name == "native"
     assert make_engine("native", model, int8=True).name == "native-int8"
     assert make_engine("torch", model).name == "torch"
-    with pytest.raises(UsageError, match=r"there is no engine 'nativ'; did you mean native\? known: auto, native, onnx, torch"):
+    with pytest.raises(
+        UsageError, match=r"there is no engine 'nativ'; did you mean native\? known: auto, native, onnx, torch"
+    ):
         make_engine("nativ", model)
     with pytest.raises(UsageError, match=r"the torch engine has no 8-bit products; leave out --int8"):
         make_engine("torch", model, int8=True)
@@ -339,15 +363,18 @@ def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_engine, "_native", None)
     monkeypatch.setattr(native_engine, "why_not", "no such thing", raising=False)
     with pytest.raises(
-        UsageError, match=r"cannot be loaded \(no such thing\); .* C\+\+ compiler .* or use --engine onnx or --engine torch"
+        UsageError,
+        match=r"cannot be loaded \(no such thing\); .* C\+\+ compiler .* or use --engine onnx or --engine torch",
     ):
         make_engine("native", model)
 
 
 def test_without_a_compiler_the_plain_step_is_automatic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anydepth.inference.engines.has_native", lambda: False)
+    monkeypatch.setattr("anydepth.inference.engines.choice.has_native", lambda: False)
     assert automatic_engine(None, int8=False) == "torch"
-    with pytest.raises(UsageError, match=r"--int8 needs the native engine, which was not built here, or an ONNX export"):
+    with pytest.raises(
+        UsageError, match=r"--int8 needs the native engine, which was not built here, or an ONNX export"
+    ):
         automatic_engine(None, int8=True)
 
 

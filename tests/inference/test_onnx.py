@@ -1,4 +1,5 @@
-"""The model in ONNX Runtime: same tokens and exits as the plain step, and exports that are whole and up to date or refused."""
+"""The model in ONNX Runtime: same tokens and exits as the plain step, and exports that are whole
+and up to date or refused."""
 
 import json
 import shutil
@@ -15,25 +16,28 @@ from tiny import DIM, SOURCE_VOCAB, TARGET_VOCAB, prepare_tiny, random_exits, ti
 from torch import Tensor
 from walks import POLICIES, model_for, spread_exits
 
-from anydepth.checksums import with_checksum
 from anydepth.errors import RunError, UsageError
-from anydepth.exits.adaptive import AdaptiveTransformer, load_model, new_model
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import ForcedExits, Policy, UniformExit
-from anydepth.inference.engine import Engine, TorchEngine
-from anydepth.inference.onnx.export import describe_export, export_folder, export_onnx, write_graphs
-from anydepth.inference.onnx.model import OnnxEngine, OnnxTransformer, load_onnx
-from anydepth.inference.onnx.sessions import open_programs
-from anydepth.inference.points import OperatingPoint, PointSet, save_points
+from anydepth.files.checksums import with_checksum
+from anydepth.inference.engines.engine import Engine, TorchEngine
+from anydepth.inference.engines.onnx.onnx_model import OnnxEngine, OnnxTransformer, load_onnx
+from anydepth.inference.engines.onnx.sessions import open_programs
+from anydepth.inference.export.onnx_folder import describe_export, export_folder, export_onnx, write_graphs
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import model_tensors, save_tensors
-from anydepth.model.run import Run, create_run
+from anydepth.runs.models import load_model, new_model
+from anydepth.runs.operating_points import OperatingPoint, PointSet, save_points
+from anydepth.runs.run import Run, create_run
 from anydepth.search.beam import Hypothesis, SearchSettings, search
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import EOS
 
-SETTINGS = {beam: SearchSettings(beam=beam, best=beam, length_ratio=2.0, length_offset=7) for beam in (1, 5)}  # up to 21 tokens
+SETTINGS = {
+    beam: SearchSettings(beam=beam, best=beam, length_ratio=2.0, length_offset=7) for beam in (1, 5)
+}  # up to 21 tokens
 GEOMETRIC_POINTS = ("geometric:0.6,0.4,0.5", "geometric:0.5", "geometric:0.5,1,0", "geometric:1,0.6,0.5")
 
 
@@ -53,11 +57,15 @@ def words_and_exits(found: Sequence[Sequence[Hypothesis]]) -> list[list[tuple[li
     return [[(each.tokens, each.exits) for each in hypotheses] for hypotheses in found]
 
 
-def assert_same_search(model: AdaptiveTransformer, fast: OnnxTransformer, policy: str | Policy, count: int, beam: int) -> None:
+def assert_same_search(
+    model: AdaptiveTransformer, fast: OnnxTransformer, policy: str | Policy, count: int, beam: int
+) -> None:
     """Tokens and exits of every hypothesis are equal, and scores nearly."""
     source, mask = sentences(count, model.source_embedding.num_embeddings)
     policies = [parse_policy(policy, each) if isinstance(policy, str) else policy for each in (model, fast)]
-    plain, quick = (search(each, source, mask, chosen, SETTINGS[beam]) for each, chosen in zip((model, fast), policies, strict=True))
+    plain, quick = (
+        search(each, source, mask, chosen, SETTINGS[beam]) for each, chosen in zip((model, fast), policies, strict=True)
+    )
     assert words_and_exits(plain) == words_and_exits(quick)
     scores = [[hypothesis.score for hypotheses in found for hypothesis in hypotheses] for found in (plain, quick)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
@@ -80,7 +88,9 @@ def test_tokens_and_exits_are_those_of_the_plain_step_for_forced_exits(beam: int
         assert_same_search(model, fast, ForcedExits(random_exits(count, 30, seed=count)), count, beam)
 
 
-@pytest.mark.parametrize("changes", [["model.classifiers=shared"], ["model.classifiers=tied"], ["model.encoder.dim=12", "model.heads=2"]])
+@pytest.mark.parametrize(
+    "changes", [["model.classifiers=shared"], ["model.classifiers=tied"], ["model.encoder.dim=12", "model.heads=2"]]
+)
 def test_tokens_and_exits_are_those_of_the_plain_step_for_other_shapes(changes: list[str], tmp_path: Path) -> None:
     model = model_for("confidence:0.7,0.5,0.6", *changes)
     fast = in_onnx(model, tmp_path)
@@ -100,7 +110,8 @@ def test_a_model_with_one_exit_only_is_exported_too(tmp_path: Path) -> None:
 
 
 def test_deferred_keys_and_values_leave_states_as_they_are_for_any_exits(tmp_path: Path) -> None:
-    """Rows come back to deep blocks after different numbers of shallow tokens, and beyond the first growth of the cache."""
+    """Rows come back to deep blocks after different numbers of shallow tokens, and beyond the first
+    growth of the cache."""
     model = tiny_model()
     fast = in_onnx(model, tmp_path)
     source, mask = sentences(5)
@@ -166,7 +177,9 @@ def test_the_halting_graph_gives_the_scores_of_a_tokens_exits(int8: bool, tmp_pa
 
 
 @pytest.mark.parametrize("int8", [False, True])
-def test_the_halting_graph_gives_the_scores_of_a_sentences_exits_whatever_its_padding_holds(int8: bool, tmp_path: Path) -> None:
+def test_the_halting_graph_gives_the_scores_of_a_sentences_exits_whatever_its_padding_holds(
+    int8: bool, tmp_path: Path
+) -> None:
     model = model_for("sequence")
     assert isinstance(model.halting, SequenceHalting)
     source, mask = sentences(7)
@@ -190,7 +203,8 @@ def points(*policies: str) -> PointSet:
 
 
 def halting_run(folder: Path, *changes: str, seed: int = 9) -> Run:
-    """A run with random weights and operating points; with this seed all exits occur, and sentences that end before their limit."""
+    """A run with random weights and operating points; with this seed all exits occur, and sentences
+    that end before their limit."""
     run = create_run(folder / "run", tiny_config("exits.halting=geometric", *changes), prepare_tiny(folder))
     torch.manual_seed(seed)
     model = new_model(run)
@@ -209,8 +223,11 @@ def halting_run(folder: Path, *changes: str, seed: int = 9) -> Run:
 
 @pytest.mark.parametrize("int8", [False, True])
 @pytest.mark.parametrize("changes", [["exits.halting_units=9"], ["model.classifiers=shared"]])
-def test_the_files_of_an_export_are_enough_to_translate_as_the_plain_step_does(changes: list[str], int8: bool, tmp_path: Path) -> None:
-    """`export_alone` has no code of anydepth; with int8 its pattern is the search over the same graphs."""
+def test_the_files_of_an_export_are_enough_to_translate_as_the_plain_step_does(
+    changes: list[str], int8: bool, tmp_path: Path
+) -> None:
+    """`export_alone` has no code of anydepth; with int8 its pattern is the search over the same
+    graphs."""
     run = halting_run(tmp_path, *changes)
     folder = Path(shutil.copytree(export_onnx(run, int8=int8, say=lambda line: None), tmp_path / "elsewhere"))
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.source.model"))
@@ -240,7 +257,9 @@ def test_an_export_has_the_operating_points_of_its_weights_only(tmp_path: Path) 
     save_tensors(run.weights_file, {name: tensor + 1 for name, tensor in model_tensors(load_model(run)).items()})
     folder = export_onnx(run, int8=False, say=lambda line: None)
     assert not (folder / "operating_points.json").exists()
-    assert "There is no operating_points.json: `anydepth tune` finds" in (folder / "README.txt").read_text(encoding="utf-8")
+    assert "There is no operating_points.json: `anydepth tune` finds" in (folder / "README.txt").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("kind", ["geometric", "multinomial", "sequence", "none"])
@@ -316,7 +335,9 @@ def test_the_description_names_every_input_and_output_of_every_graph(run: Run) -
 def test_a_run_without_an_export_says_how_to_make_one(run: Run) -> None:
     for int8, ending in ((False, "onnx`"), (True, "onnx --int8`")):
         (export_folder(run, int8=int8) / "manifest.json").unlink()
-        with pytest.raises(RunError, match=rf"has no (int8 )?ONNX export; make it with `anydepth export .*run --format {ending}"):
+        with pytest.raises(
+            RunError, match=rf"has no (int8 )?ONNX export; make it with `anydepth export .*run --format {ending}"
+        ):
             load_onnx(run, int8=int8)
 
 
@@ -325,7 +346,9 @@ def test_a_damaged_or_missing_file_of_an_export_is_refused_by_name(run: Run) -> 
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    with pytest.raises(RunError, match=r"block2.onnx is damaged \(its checksum differs\); export again with `anydepth export"):
+    with pytest.raises(
+        RunError, match=r"block2.onnx is damaged \(its checksum differs\); export again with `anydepth export"
+    ):
         load_onnx(run, int8=False)
     file.unlink()
     with pytest.raises(RunError, match=r"block2.onnx is missing; export again"):
@@ -354,7 +377,9 @@ def test_an_export_in_the_place_of_the_other_precision_is_refused(run: Run) -> N
     plain, small = (export_folder(run, int8=int8) for int8 in (False, True))
     shutil.rmtree(small)
     plain.rename(small)
-    with pytest.raises(RunError, match=r"onnx-int8 holds an export in float32, not in int8; export again with `anydepth export"):
+    with pytest.raises(
+        RunError, match=r"onnx-int8 holds an export in float32, not in int8; export again with `anydepth export"
+    ):
         load_onnx(run, int8=True)
 
 
@@ -368,7 +393,9 @@ def test_a_manifest_with_a_changed_checksum_of_a_file_is_refused(run: Run) -> No
 
 def test_an_export_of_other_weights_is_refused(run: Run) -> None:
     save_tensors(run.weights_file, {name: tensor + 1 for name, tensor in model_tensors(load_model(run)).items()})
-    with pytest.raises(RunError, match=r"onnx was exported from other weights than .*run has now; export again with `anydepth export"):
+    with pytest.raises(
+        RunError, match=r"onnx was exported from other weights than .*run has now; export again with `anydepth export"
+    ):
         load_onnx(run, int8=False)
 
 
@@ -380,9 +407,11 @@ def test_a_graph_that_onnx_runtime_cannot_open_is_named(tmp_path: Path) -> None:
 
 def test_missing_packages_are_named_with_their_cure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(UsageError, match=r"not installed \(onnxruntime\); install them with: pip install 'anydepth\[onnx\]'"):
+    with pytest.raises(
+        UsageError, match=r"not installed \(onnxruntime\); install them with: pip install 'anydepth\[onnx\]'"
+    ):
         load_onnx(run, int8=False)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    monkeypatch.delitem(sys.modules, "anydepth.inference.onnx.graphs", raising=False)
+    monkeypatch.delitem(sys.modules, "anydepth.inference.export.onnx_graphs", raising=False)
     with pytest.raises(UsageError, match=r"not installed \(onnx\); install them with: pip install 'anydepth\[onnx\]'"):
         export_onnx(run, int8=False, say=lambda line: None)

@@ -1,4 +1,5 @@
-"""Translations on a terminal: words with their exits, colours in the order of depth, and a legend that adds up."""
+"""Translations on a terminal: words with their exits, colours in the order of depth, and a legend
+that adds up."""
 
 import re
 
@@ -34,7 +35,12 @@ def test_every_word_is_followed_by_the_exits_of_its_pieces_once_where_they_agree
 def test_a_word_has_the_colour_of_its_deepest_piece() -> None:
     text = shown_exits(SENTENCE, blocks=4)
     shown = {text.plain[span.start : span.end]: span.style for span in text.spans}
-    assert shown == {"the₁": exit_style(1, 4), "cat₂,₁": exit_style(2, 4), "sleeps₃": exit_style(3, 4), "</s>₄": exit_style(4, 4)}
+    assert shown == {
+        "the₁": exit_style(1, 4),
+        "cat₂,₁": exit_style(2, 4),
+        "sleeps₃": exit_style(3, 4),
+        "</s>₄": exit_style(4, 4),
+    }
 
 
 def test_exits_of_two_figures_are_written_with_both() -> None:

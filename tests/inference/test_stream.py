@@ -45,7 +45,9 @@ def test_no_list_is_longer_than_the_window_and_no_line_is_lost() -> None:
 @pytest.mark.parametrize("ending", ["lists.close()", "sys.exit(0)", "pass"])
 def test_a_program_ends_without_a_word_though_its_thread_waits_for_standard_input(ending: str) -> None:
     command = [sys.executable, "-c", WAITS_FOR_STDIN.format(ending=ending)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
         assert program.stdin is not None and program.stdout is not None and program.stderr is not None
         program.stdin.write("one\n")
         program.stdin.flush()

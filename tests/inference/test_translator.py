@@ -8,17 +8,27 @@ from pathlib import Path
 import pytest
 import torch
 
-from anydepth.config import Config, DecoderConfig, DecodingConfig, EncoderConfig, ModelConfig
+from anydepth.config.schema import Config, DecoderConfig, DecodingConfig, EncoderConfig, ModelConfig
 from anydepth.errors import CorpusError, RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import FixedExit, Policy, UniformExit
-from anydepth.inference.points import OperatingPoint, PointSet, Wish, save_points
 from anydepth.inference.translator import Translation, Translator, check_lines, word_exits
-from anydepth.model.run import Run
+from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, save_points
+from anydepth.runs.run import Run
 from anydepth.text.tokenizer import train_tokenizer
 
 BLOCKS, MAX_LENGTH, PATIENCE = 4, 24, 30.0
-LINES = ["ein haus", "der kleine hund lief durch den garten", "", "danke .", "wo ist das haus ?", " ", "der hund lief", "ja", "ein garten"]
+LINES = [
+    "ein haus",
+    "der kleine hund lief durch den garten",
+    "",
+    "danke .",
+    "wo ist das haus ?",
+    " ",
+    "der hund lief",
+    "ja",
+    "ein garten",
+]
 UNIFORM = UniformExit(1, BLOCKS)
 
 
@@ -26,7 +36,9 @@ UNIFORM = UniformExit(1, BLOCKS)
 def translator() -> Translator:
     torch.manual_seed(2)
     source = train_tokenizer(LINES, vocab_size=290)
-    target = train_tokenizer(["a house", "the small dog ran through the garden", "thank you .", "where is the house ?"], vocab_size=295)
+    target = train_tokenizer(
+        ["a house", "the small dog ran through the garden", "thank you .", "where is the house ?"], vocab_size=295
+    )
     config = ModelConfig(
         blocks=BLOCKS,
         heads=4,
@@ -34,7 +46,9 @@ def translator() -> Translator:
         decoder=DecoderConfig(dim=12, ffn_dim=32),
         max_length=MAX_LENGTH,
     )
-    model = AdaptiveTransformer(Config(model=config), source_vocab=source.size, target_vocab=target.size, is_joint=False)
+    model = AdaptiveTransformer(
+        Config(model=config), source_vocab=source.size, target_vocab=target.size, is_joint=False
+    )
     with torch.no_grad():
         for weights in model.classifiers:
             weights *= 3
@@ -48,7 +62,9 @@ def words_and_exits(translations: list[Translation]) -> list[tuple[str, list[int
 
 @pytest.mark.parametrize("policy", [None, UNIFORM], ids=["default", "uniform"])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_translations_keep_the_order_of_lines_whatever_the_batches(translator: Translator, policy: Policy | None, beam: int) -> None:
+def test_translations_keep_the_order_of_lines_whatever_the_batches(
+    translator: Translator, policy: Policy | None, beam: int
+) -> None:
     one_by_one = [translator.translate([line], policy=policy, beam=beam)[0] for line in LINES]
     for budget in (1, 40, 4096):
         together = translator.translate(LINES, policy=policy, beam=beam, batch_tokens=budget)
@@ -76,7 +92,9 @@ def test_a_line_beyond_the_limit_is_cut_and_flagged(translator: Translator) -> N
 
 def test_the_length_of_a_source_counts_the_tokens_that_were_read_and_the_end(translator: Translator) -> None:
     translations = translator.translate(LINES, beam=1)
-    lengths = [min(len(translator.source_tokenizer.encode(line)), MAX_LENGTH) + 1 if line.strip() else 0 for line in LINES]
+    lengths = [
+        min(len(translator.source_tokenizer.encode(line)), MAX_LENGTH) + 1 if line.strip() else 0 for line in LINES
+    ]
     assert [translation.source_length for translation in translations] == lengths
     assert len(set(lengths)) > 5
     (translation,) = translator.translate(LINES[:1], best=2)
@@ -192,7 +210,9 @@ def test_a_window_without_room_is_refused(translator: Translator) -> None:
         ([], [], []),
     ],
 )
-def test_words_gather_the_exits_of_their_pieces(pieces: list[str], exits: list[int], words: list[tuple[str, list[int]]]) -> None:
+def test_words_gather_the_exits_of_their_pieces(
+    pieces: list[str], exits: list[int], words: list[tuple[str, list[int]]]
+) -> None:
     assert word_exits(pieces, exits) == words
 
 
@@ -204,7 +224,9 @@ def test_words_of_a_translation_lose_no_exit(translator: Translator) -> None:
 
 def test_a_policy_may_be_named(translator: Translator) -> None:
     named = translator.translate(LINES[:2], policy="fixed:2", beam=1)
-    assert words_and_exits(named) == words_and_exits(translator.translate(LINES[:2], policy=FixedExit(2, BLOCKS), beam=1))
+    assert words_and_exits(named) == words_and_exits(
+        translator.translate(LINES[:2], policy=FixedExit(2, BLOCKS), beam=1)
+    )
 
 
 def test_one_text_instead_of_lines_is_refused(translator: Translator) -> None:
@@ -213,7 +235,9 @@ def test_one_text_instead_of_lines_is_refused(translator: Translator) -> None:
 
 
 def points(*measured: tuple[str, float, float, float], policy: str) -> PointSet:
-    return PointSet(policy, "replay", 9, 1, 2, 1.0, "valid", "12-34", 5, 30.0, tuple(OperatingPoint(*each) for each in measured))
+    return PointSet(
+        policy, "replay", 9, 1, 2, 1.0, "valid", "12-34", 5, 30.0, tuple(OperatingPoint(*each) for each in measured)
+    )
 
 
 @pytest.fixture
@@ -222,9 +246,14 @@ def tuned(translator: Translator, tmp_path: Path) -> Translator:
     run = Run(tmp_path)
     run.weights_file.write_bytes(b"weights")
     run.seal.make()
-    save_points(run, points(("confidence:0.5", 27.0, 1.5, 0.5), ("confidence:0.25,0.5,0.75", 28.0, 2.5, 0.75), policy="confidence"))
+    save_points(
+        run,
+        points(("confidence:0.5", 27.0, 1.5, 0.5), ("confidence:0.25,0.5,0.75", 28.0, 2.5, 0.75), policy="confidence"),
+    )
     save_points(run, points(("similarity:0.875", 27.5, 2.0, 0.625), policy="similarity"))
-    return Translator(translator.model, translator.source_tokenizer, translator.target_tokenizer, translator.config, run=run)
+    return Translator(
+        translator.model, translator.source_tokenizer, translator.target_tokenizer, translator.config, run=run
+    )
 
 
 def test_a_wish_becomes_the_policy_of_the_point_that_meets_it_best(tuned: Translator) -> None:
@@ -237,11 +266,18 @@ def test_a_wish_becomes_the_policy_of_the_point_that_meets_it_best(tuned: Transl
 
 def test_a_tuned_policy_translates_as_its_name_does(tuned: Translator) -> None:
     by_wish = tuned.translate(LINES, policy=tuned.tuned_policy(flops=0.75), beam=1)
-    assert words_and_exits(by_wish) == words_and_exits(tuned.translate(LINES, policy="confidence:0.25,0.5,0.75", beam=1))
+    assert words_and_exits(by_wish) == words_and_exits(
+        tuned.translate(LINES, policy="confidence:0.25,0.5,0.75", beam=1)
+    )
 
 
-def test_a_wish_is_refused_without_a_run_and_by_a_run_that_was_not_tuned(translator: Translator, tuned: Translator) -> None:
-    with pytest.raises(UsageError, match=r"--average-exit 2 needs the operating points of a run; make the translator with Translator.load"):
+def test_a_wish_is_refused_without_a_run_and_by_a_run_that_was_not_tuned(
+    translator: Translator, tuned: Translator
+) -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"--average-exit 2 needs the operating points of a run; make the translator with Translator.load",
+    ):
         translator.operating_point(Wish(average_exit=2.0))
     assert tuned.run is not None
     tuned.run.seal.remove([tuned.run.points_file])

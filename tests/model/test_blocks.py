@@ -53,7 +53,9 @@ def test_attention_equals_torch_multihead_attention_for_equal_and_different_widt
     copy_attention(ours, theirs)
     states, memory, mask = torch.randn(BATCH, TIME, DIM), torch.randn(BATCH, SOURCE, memory_dim), source_mask()
     gathered = ours.attend(states, *ours.keys_values(memory), mask=mask[:, None, None])
-    torch.testing.assert_close(gathered, theirs(states, memory, memory, key_padding_mask=~mask)[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        gathered, theirs(states, memory, memory, key_padding_mask=~mask)[0], atol=1e-5, rtol=1e-5
+    )
 
 
 def test_attention_equals_a_loop_over_positions_and_heads() -> None:

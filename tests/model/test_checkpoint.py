@@ -16,7 +16,11 @@ NOTES = {"progress": '{"update": 7}', "word": "größer"}
 
 def some_tensors(seed: int = 1) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return {"a": torch.randn(3, 5, generator=generator), "b.weight": torch.randn(2, generator=generator), "empty": torch.empty(0, 4)}
+    return {
+        "a": torch.randn(3, 5, generator=generator),
+        "b.weight": torch.randn(2, generator=generator),
+        "empty": torch.empty(0, 4),
+    }
 
 
 @pytest.fixture
@@ -55,7 +59,9 @@ def test_a_model_filled_from_a_file_has_the_saved_weights(tmp_path: Path) -> Non
 
 def test_a_matrix_that_modules_share_is_stored_once() -> None:
     model = tiny_model("model.classifiers=tied", f"model.encoder.dim={DIM}", is_joint=True)
-    assert [name for name, tensor in model_tensors(model).items() if tensor.shape[0] == TARGET_VOCAB] == ["target_embedding.weight"]
+    assert [name for name, tensor in model_tensors(model).items() if tensor.shape[0] == TARGET_VOCAB] == [
+        "target_embedding.weight"
+    ]
 
 
 def test_a_file_cut_short_anywhere_is_refused_by_name(file: Path) -> None:
@@ -78,7 +84,9 @@ def test_a_flipped_byte_in_the_data_is_a_wrong_checksum(file: Path) -> None:
     whole = bytearray(file.read_bytes())
     whole[-1] ^= 1
     file.write_bytes(whole)
-    with pytest.raises(RunError, match=rf"{re.escape(str(file))} does not have the contents that were saved \(its checksum differs\)"):
+    with pytest.raises(
+        RunError, match=rf"{re.escape(str(file))} does not have the contents that were saved \(its checksum differs\)"
+    ):
         load_tensors(file)
 
 

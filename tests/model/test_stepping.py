@@ -1,4 +1,5 @@
-"""One position after the other with a cache, against all positions at once and against slow loops."""
+"""One position after the other with a cache, against all positions at once and against slow
+loops."""
 
 import random
 
@@ -48,12 +49,19 @@ def forced(model: Transformer, batch: Batch, exits: Tensor | None) -> Tensor:
 @torch.no_grad()
 def test_stepping_equals_teacher_forcing_for_any_exit_sequence(kind: str, seed: int) -> None:
     changes, is_joint = KINDS[kind]
-    model, batch, exits = tiny_model(*changes, seed=seed, is_joint=is_joint), tiny_batch(seed=seed), random_exits(BATCH, TIME, seed=seed)
+    model, batch, exits = (
+        tiny_model(*changes, seed=seed, is_joint=is_joint),
+        tiny_batch(seed=seed),
+        random_exits(BATCH, TIME, seed=seed),
+    )
     assert not batch.source_mask.all()
     states = stepped(model, batch, exits)
     torch.testing.assert_close(states, forced(model, batch, exits)[-1], atol=2e-6, rtol=1e-5)
     logits = model.exit_logits(states.flatten(0, 1), exits.flatten())
-    expected = [model.classifier(int(n)) @ h for h, n in zip(forced(model, batch, exits)[-1].flatten(0, 1), exits.flatten(), strict=True)]
+    expected = [
+        model.classifier(int(n)) @ h
+        for h, n in zip(forced(model, batch, exits)[-1].flatten(0, 1), exits.flatten(), strict=True)
+    ]
     torch.testing.assert_close(logits, torch.stack(expected), atol=1e-5, rtol=1e-5)
 
 
@@ -83,7 +91,9 @@ def test_a_copied_state_passes_through_the_own_projections_of_every_block_above(
         sequence, tokens = sequence[:length], batch.target_inputs[row, :length].tolist()
         memory = reference.encode(model, batch.source[row][batch.source_mask[row]].tolist())
         right = reference.decode(model, tokens, memory, sequence)
-        torch.testing.assert_close(fast[:, row, :length], torch.stack([torch.stack(states) for states in right[1:]]), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            fast[:, row, :length], torch.stack([torch.stack(states) for states in right[1:]]), atol=1e-5, rtol=1e-4
+        )
         if any(later > earlier for place, earlier in enumerate(sequence) for later in sequence[place + 1 :]):
             wrong = reference.decode(model, tokens, memory, sequence, reference.projections_of_the_exit)
             assert (torch.stack(wrong[-1]) - fast[-1, row, :length]).abs().max() > 1e-2
@@ -92,7 +102,8 @@ def test_a_copied_state_passes_through_the_own_projections_of_every_block_above(
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @torch.no_grad()
 def test_rows_of_a_beam_that_change_places_step_as_their_own_histories_would_be_forced(seed: int) -> None:
-    """Two rows a sentence, parents drawn at random, one sentence finished on the way, more steps than the first capacity."""
+    """Two rows a sentence, parents drawn at random, one sentence finished on the way, more steps
+    than the first capacity."""
     model, batch, randomness = tiny_model(seed=seed), tiny_batch(seed=seed), random.Random(seed)
     memory = model.encode(batch.source, batch.source_mask)
     cache = new_cache(model, batch)
@@ -138,11 +149,17 @@ def test_plans_changed_on_the_way_give_the_states_of_the_exits_they_end_in() -> 
         seen.append((n, len(hidden)))
         return torch.where((n > 0) & ((1000 * hidden[:, 0]).long() % 3 == 0), n, BLOCKS)
 
-    steps = [model.step(batch.target_inputs[:, t], cache, torch.full((BATCH,), BLOCKS), leave_at_whim) for t in range(TIME)]
+    steps = [
+        model.step(batch.target_inputs[:, t], cache, torch.full((BATCH,), BLOCKS), leave_at_whim) for t in range(TIME)
+    ]
     exits = torch.stack([left for _, left in steps], dim=1)
     assert len(exits.unique()) > 2
-    torch.testing.assert_close(torch.stack([hidden for hidden, _ in steps], dim=1), forced(model, batch, exits)[-1], atol=2e-6, rtol=1e-5)
-    running = [(n, int((exits[:, t] >= n).sum())) for t in range(TIME) for n in range(BLOCKS + 1) if (exits[:, t] >= n).any()]
+    torch.testing.assert_close(
+        torch.stack([hidden for hidden, _ in steps], dim=1), forced(model, batch, exits)[-1], atol=2e-6, rtol=1e-5
+    )
+    running = [
+        (n, int((exits[:, t] >= n).sum())) for t in range(TIME) for n in range(BLOCKS + 1) if (exits[:, t] >= n).any()
+    ]
     assert seen == running
 
 
@@ -171,7 +188,9 @@ def test_source_keys_are_made_once_a_sentence_and_only_where_a_block_ran() -> No
     model, batch = tiny_model(), tiny_batch()
     cache, made = new_cache(model, batch), dict.fromkeys(range(1, BLOCKS + 1), 0)
     for n, block in enumerate(model.decoder, 1):
-        block.source_attention.key.register_forward_hook(lambda layer, inputs, output, n=n: made.__setitem__(n, made[n] + len(inputs[0])))
+        block.source_attention.key.register_forward_hook(
+            lambda layer, inputs, output, n=n: made.__setitem__(n, made[n] + len(inputs[0]))
+        )
     cache.choose_rows(torch.arange(BATCH).repeat_interleave(2))
     plans = [[1, 1, 1, 1, 1, 1], [1, 2, 1, 1, 1, 3], [2, 2, 1, 1, 3, 1]]
     ready = [{1: [0, 1, 2]}, {1: [0, 1, 2], 2: [0, 2], 3: [2]}, {1: [0, 1, 2], 2: [0, 2], 3: [2]}]

@@ -37,11 +37,16 @@ def test_encoder_and_decoder_of_different_widths_equal_loops_over_positions() ->
     assert memory.shape == (BATCH, SOURCE, ENCODER_DIM)
     assert states.shape == (BLOCKS, BATCH, TIME, DIM)
     for row in range(BATCH):
-        source, inputs = batch.source[row][batch.source_mask[row]].tolist(), batch.target_inputs[row][batch.target_mask[row]].tolist()
+        source, inputs = (
+            batch.source[row][batch.source_mask[row]].tolist(),
+            batch.target_inputs[row][batch.target_mask[row]].tolist(),
+        )
         slow_memory = reference.encode(model, source)
         torch.testing.assert_close(memory[row, : len(source)], torch.stack(slow_memory), atol=1e-5, rtol=1e-4)
         slow = reference.decode(model, inputs, slow_memory, [BLOCKS] * len(inputs))
-        torch.testing.assert_close(states[:, row, : len(inputs)], torch.stack([torch.stack(s) for s in slow[1:]]), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            states[:, row, : len(inputs)], torch.stack([torch.stack(s) for s in slow[1:]]), atol=1e-5, rtol=1e-4
+        )
 
 
 def test_positions_are_sines_then_cosines_at_rates_from_1_to_a_ten_thousandth() -> None:
@@ -63,7 +68,9 @@ def test_padding_the_source_or_the_target_further_changes_no_real_state() -> Non
     memory = model.encode(batch.source, batch.source_mask)
     wide_source, wide_mask = F.pad(batch.source, (0, 5), value=PAD), F.pad(batch.source_mask, (0, 5))
     wide_memory = model.encode(wide_source, wide_mask)
-    torch.testing.assert_close(wide_memory[:, :SOURCE][batch.source_mask], memory[batch.source_mask], atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        wide_memory[:, :SOURCE][batch.source_mask], memory[batch.source_mask], atol=2e-6, rtol=1e-5
+    )
     wide_inputs, wide_exits = F.pad(batch.target_inputs, (0, 3), value=PAD), F.pad(exits, (0, 3), value=2)
     for chosen, wide_chosen in ((None, None), (exits, wide_exits)):
         states = model.decode(batch.target_inputs, memory, batch.source_mask, exits=chosen)
@@ -78,7 +85,9 @@ def test_what_stands_at_a_padded_place_does_not_matter() -> None:
     memory, other_memory = model.encode(batch.source, batch.source_mask), model.encode(other, batch.source_mask)
     assert not memory.equal(other_memory)
     states = model.decode(batch.target_inputs, memory, batch.source_mask)
-    torch.testing.assert_close(model.decode(batch.target_inputs, other_memory, batch.source_mask), states, atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(
+        model.decode(batch.target_inputs, other_memory, batch.source_mask), states, atol=2e-6, rtol=1e-5
+    )
 
 
 @torch.no_grad()
@@ -153,12 +162,16 @@ def test_a_shared_matrix_is_counted_once(changes: list[str], matrices: int) -> N
 
 def test_a_joint_tied_model_has_one_matrix_of_the_size_of_the_vocabulary() -> None:
     model = tiny_model("model.classifiers=tied", f"model.encoder.dim={DIM}", is_joint=True)
-    assert [name for name, parameter in model.named_parameters() if TARGET_VOCAB in parameter.shape] == ["target_embedding.weight"]
+    assert [name for name, parameter in model.named_parameters() if TARGET_VOCAB in parameter.shape] == [
+        "target_embedding.weight"
+    ]
 
 
 def test_tying_a_joint_vocabulary_over_different_widths_is_refused_with_both_widths() -> None:
     config = tiny_config("model.classifiers=tied").model
-    with pytest.raises(ConfigError, match=rf"model.encoder.dim = {ENCODER_DIM} and model.decoder.dim = {DIM} differ; make them equal"):
+    with pytest.raises(
+        ConfigError, match=rf"model.encoder.dim = {ENCODER_DIM} and model.decoder.dim = {DIM} differ; make them equal"
+    ):
         Transformer(config, source_vocab=TARGET_VOCAB, target_vocab=TARGET_VOCAB, is_joint=True)
 
 
@@ -172,6 +185,10 @@ def test_a_baseline_has_a_classifier_after_the_last_block_alone() -> None:
 @torch.no_grad()
 def test_one_block_and_one_token_work() -> None:
     model, batch = tiny_model("model.blocks=1"), tiny_batch()
-    states = model.decode(batch.target_inputs[:, :1], model.encode(batch.source[:, :1], batch.source_mask[:, :1]), batch.source_mask[:, :1])
+    states = model.decode(
+        batch.target_inputs[:, :1],
+        model.encode(batch.source[:, :1], batch.source_mask[:, :1]),
+        batch.source_mask[:, :1],
+    )
     assert states.shape == (1, BATCH, 1, DIM)
     assert states.isfinite().all()

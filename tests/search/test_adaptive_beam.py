@@ -1,4 +1,5 @@
-"""Every policy under beam search: a sentence in a batch is what it is alone, and its exits and scores are those of teacher forcing."""
+"""Every policy under beam search: a sentence in a batch is what it is alone, and its exits and
+scores are those of teacher forcing."""
 
 import pytest
 import reference
@@ -57,7 +58,9 @@ def test_scores_are_those_of_teacher_forcing_with_the_recorded_exits(text: str) 
     lefts: set[int] = set()
     for seed in (1, 2):
         model, policy = setting(text, seed=seed)
-        for sentence, hypotheses in zip(SENTENCES, search(model, *make_source(SENTENCES), policy, SETTINGS), strict=True):
+        for sentence, hypotheses in zip(
+            SENTENCES, search(model, *make_source(SENTENCES), policy, SETTINGS), strict=True
+        ):
             assert len(hypotheses) == SETTINGS.beam
             for best in hypotheses:
                 scores = forced_scores(model, sentence, best)
@@ -76,15 +79,20 @@ def test_the_exits_of_a_hypothesis_are_those_that_the_rule_gives_its_own_states(
         for best in hypotheses:
             every = choices(model, [*sentence, EOS], [BOS, *best.tokens[:-1]], best.exits)
             signal = THRESHOLD_POLICIES[text]
-            assert best.exits == [reference.threshold_exit(model, states, signal, policy.thresholds) for states in every]
+            assert best.exits == [
+                reference.threshold_exit(model, states, signal, policy.thresholds) for states in every
+            ]
 
 
 @pytest.mark.parametrize("family", [text.split(":0")[0] for text in THRESHOLD_POLICIES])
 @pytest.mark.parametrize(("threshold", "left"), [(0, "fixed:1"), (1, "fixed:4")])
-def test_thresholds_of_0_and_1_translate_as_the_first_and_the_last_exit_do(family: str, threshold: int, left: str) -> None:
+def test_thresholds_of_0_and_1_translate_as_the_first_and_the_last_exit_do(
+    family: str, threshold: int, left: str
+) -> None:
     model = model_for(family)
     found, expected = (
-        search(model, *make_source(SENTENCES), parse_policy(text, model), SETTINGS) for text in (f"{family}:{threshold}", left)
+        search(model, *make_source(SENTENCES), parse_policy(text, model), SETTINGS)
+        for text in (f"{family}:{threshold}", left)
     )
     for mine, theirs in zip(found, expected, strict=True):
         assert [(best.tokens, best.exits) for best in mine] == [(best.tokens, best.exits) for best in theirs]

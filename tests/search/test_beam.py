@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anydepth.config import DecoderConfig, EncoderConfig, ModelConfig
+from anydepth.config.schema import DecoderConfig, EncoderConfig, ModelConfig
 from anydepth.errors import UsageError
 from anydepth.exits.flops import DecisionCost, no_decision
 from anydepth.exits.policies import Decisions, FixedExit, ForcedExits, KeptPlan, Policy, UniformExit
@@ -39,7 +39,9 @@ def make_model(*, vocab: int = 13, max_length: int = 11, dropout: float = 0.0, s
     return model.eval()
 
 
-def translate(model: Transformer, sentences: list[list[int]], policy: Policy, settings: SearchSettings) -> list[list[Hypothesis]]:
+def translate(
+    model: Transformer, sentences: list[list[int]], policy: Policy, settings: SearchSettings
+) -> list[list[Hypothesis]]:
     return search(model, *make_source(sentences), policy, settings)
 
 
@@ -56,7 +58,9 @@ def many_sentences(count: int) -> list[list[int]]:
 def forced_log_probs(model: Transformer, sentence: list[int], tokens: list[int], exits: list[int]) -> Tensor:
     """Log-probabilities of all words at each place of `tokens`, by teacher forcing."""
     source, mask = make_source([sentence])
-    states = model.decode(torch.tensor([[BOS, *tokens[:-1]]]), model.encode(source, mask), mask, exits=torch.tensor([exits]))
+    states = model.decode(
+        torch.tensor([[BOS, *tokens[:-1]]]), model.encode(source, mask), mask, exits=torch.tensor([exits])
+    )
     return model.exit_logits(states[-1, 0], torch.tensor(exits)).log_softmax(-1)  # (time, vocab)
 
 
@@ -66,9 +70,14 @@ def planned_exits(policy: Policy, sentence: list[int], limit: int) -> list[int]:
     return exits
 
 
-def reference_beam(model: Transformer, sentence: list[int], policy: Policy, settings: SearchSettings) -> list[tuple[list[int], float]]:
-    """Tokens and scores of all hypotheses, best first: beam search with lists and teacher forcing."""
-    limit = min(model.config.max_length, int(-(-settings.length_ratio * (len(sentence) + 1) // 1)) + settings.length_offset)
+def reference_beam(
+    model: Transformer, sentence: list[int], policy: Policy, settings: SearchSettings
+) -> list[tuple[list[int], float]]:
+    """Tokens and scores of all hypotheses, best first: beam search with lists and teacher
+    forcing."""
+    limit = min(
+        model.config.max_length, int(-(-settings.length_ratio * (len(sentence) + 1) // 1)) + settings.length_offset
+    )
     exits = planned_exits(policy, sentence, limit)
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     done: list[tuple[float, list[int]]] = []
@@ -77,7 +86,11 @@ def reference_beam(model: Transformer, sentence: list[int], policy: Policy, sett
         ended: list[tuple[float, list[int]]] = []  # what each hypothesis is if it ends here
         for total, tokens in live:
             log_probs = forced_log_probs(model, sentence, [*tokens, PAD], exits[: t + 1])[-1].tolist()
-            candidates += [(total + log_probs[word], [*tokens, word]) for word in range(len(log_probs)) if word not in (PAD, BOS, UNK)]
+            candidates += [
+                (total + log_probs[word], [*tokens, word])
+                for word in range(len(log_probs))
+                if word not in (PAD, BOS, UNK)
+            ]
             ended.append((total + log_probs[EOS], [*tokens, EOS]))
         candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * settings.beam]
         done += [candidate for candidate in candidates[: settings.beam] if candidate[1][-1] == EOS]
@@ -108,13 +121,17 @@ def test_scores_are_those_of_teacher_forcing_with_the_recorded_exits(policy: Pol
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("policy", [FIXED, UNIFORM], ids=lambda policy: policy.name)
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-def test_search_equals_a_beam_search_of_lists_and_teacher_forcing(policy: Policy, beam: int, length_penalty: float) -> None:
+def test_search_equals_a_beam_search_of_lists_and_teacher_forcing(
+    policy: Policy, beam: int, length_penalty: float
+) -> None:
     model = make_model()
     settings = SearchSettings(beam=beam, best=beam, length_penalty=length_penalty, length_ratio=1.0, length_offset=3)
     for sentence, hypotheses in zip(SENTENCES, translate(model, SENTENCES, policy, settings), strict=True):
         expected = reference_beam(model, sentence, policy, settings)[:beam]
         assert [hypothesis.tokens for hypothesis in hypotheses] == [tokens for tokens, _ in expected]
-        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([score for _, score in expected], abs=1e-5)
+        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(
+            [score for _, score in expected], abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
@@ -133,13 +150,17 @@ def test_a_beam_that_holds_every_sequence_equals_exhaustive_search(policy: Polic
             scores.append(float(log_probs[range(len(tokens)), tokens].sum()) / len(tokens) ** length_penalty)
         ranked = sorted(zip(scores, sequences, strict=True), key=lambda pair: -pair[0])
         assert [hypothesis.tokens for hypothesis in hypotheses] == [tokens for _, tokens in ranked]
-        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([score for score, _ in ranked], abs=1e-5)
+        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(
+            [score for score, _ in ranked], abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("policy", [FIXED, UNIFORM], ids=lambda policy: policy.name)
 def test_beam_1_takes_the_most_probable_word_each_time(policy: Policy) -> None:
     model = make_model()
-    for sentence, (hypothesis,) in zip(SENTENCES, translate(model, SENTENCES, policy, SearchSettings(beam=1)), strict=True):
+    for sentence, (hypothesis,) in zip(
+        SENTENCES, translate(model, SENTENCES, policy, SearchSettings(beam=1)), strict=True
+    ):
         tokens: list[int] = []
         exits = planned_exits(policy, sentence, model.config.max_length)
         while len(tokens) < model.config.max_length and EOS not in tokens:
@@ -154,10 +175,16 @@ def test_batches_of_1_7_and_64_give_the_same_tokens_and_exits(policy: Policy, be
     model, sentences, settings = make_model(), many_sentences(64), SearchSettings(beam=beam)
     outputs = []
     for size in (1, 7, 64):
-        found = [lists for start in range(0, 64, size) for lists in translate(model, sentences[start : start + size], policy, settings)]
+        found = [
+            lists
+            for start in range(0, 64, size)
+            for lists in translate(model, sentences[start : start + size], policy, settings)
+        ]
         outputs.append([(hypothesis.tokens, hypothesis.exits, hypothesis.has_finished) for (hypothesis,) in found])
     assert outputs[0] == outputs[1] == outputs[2]
-    assert len({has_finished for _, _, has_finished in outputs[0]}) == 2, "some must finish and some be cut, or this shows little"
+    assert len({has_finished for _, _, has_finished in outputs[0]}) == 2, (
+        "some must finish and some be cut, or this shows little"
+    )
 
 
 @pytest.mark.parametrize("policy", [FIXED, UNIFORM], ids=lambda policy: policy.name)
@@ -211,7 +238,9 @@ def test_whoever_reaches_the_limit_pays_for_its_end_as_the_finished_do(beam: int
     for sentence, hypotheses in zip(sentences, translate(model, sentences, FIXED, settings), strict=True):
         expected = reference_beam(model, sentence, FIXED, settings)[:beam]
         assert [hypothesis.tokens for hypothesis in hypotheses] == [tokens for tokens, _ in expected]
-        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([score for _, score in expected], abs=1e-4)
+        assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(
+            [score for _, score in expected], abs=1e-4
+        )
         for hypothesis in hypotheses:
             scores = forced_log_probs(model, sentence, hypothesis.tokens, hypothesis.exits)[
                 range(len(hypothesis.tokens)), hypothesis.tokens
@@ -230,7 +259,9 @@ def test_a_sentence_that_ends_before_its_limit_does_not_notice_the_limit() -> No
         if all(hypothesis.has_finished for hypothesis in hypotheses):
             near = SearchSettings(beam=3, best=3, length_ratio=0.0, length_offset=longest)
             assert outputs(translate(model, [sentence], UNIFORM, near)[0]) == outputs(hypotheses)
-    assert sum(all(hypothesis.has_finished for hypothesis in hypotheses) for hypotheses in far) > 5, "else this shows little"
+    assert sum(all(hypothesis.has_finished for hypothesis in hypotheses) for hypotheses in far) > 5, (
+        "else this shows little"
+    )
 
 
 def test_padding_start_and_unknown_are_never_produced_however_probable() -> None:
@@ -241,18 +272,23 @@ def test_padding_start_and_unknown_are_never_produced_however_probable() -> None
     found = translate(model, SENTENCES, FIXED, SearchSettings(beam=3, best=3))
     hypotheses = [hypothesis for lists in found for hypothesis in lists]
     assert not {PAD, BOS, UNK} & {token for hypothesis in hypotheses for token in hypothesis.tokens}
-    assert min(score for hypothesis in hypotheses for score in hypothesis.token_scores) < -50, "they must have been probable"
+    assert min(score for hypothesis in hypotheses for score in hypothesis.token_scores) < -50, (
+        "they must have been probable"
+    )
 
 
 def test_every_token_has_the_exit_that_was_forced() -> None:
     table = torch.tensor([[1, 4, 2], [3, 3, 1], [4, 1, 2]])
-    for row, (hypothesis,) in zip(table.tolist(), translate(make_model(), SENTENCES, ForcedExits(table), SearchSettings()), strict=True):
+    for row, (hypothesis,) in zip(
+        table.tolist(), translate(make_model(), SENTENCES, ForcedExits(table), SearchSettings()), strict=True
+    ):
         assert hypothesis.exits == (row + row[-1:] * 8)[: len(hypothesis.tokens)]
 
 
 @dataclass(frozen=True)
 class LeavesByState:
-    """Leaves after block 1 or 3 by the sign of a number of the state, and counts the rows of every step."""
+    """Leaves after block 1 or 3 by the sign of a number of the state, and counts the rows of every
+    step."""
 
     blocks: int = BLOCKS
     name: str = "by state"
@@ -288,7 +324,9 @@ def test_a_policy_that_looks_at_states_gives_hypotheses_their_own_exits() -> Non
     assert {left for _, best in hypotheses for left in best.exits} == {1, 3, 4}
     for sentence, best in hypotheses:
         log_probs = forced_log_probs(model, sentence, best.tokens, best.exits)
-        torch.testing.assert_close(torch.tensor(best.token_scores), log_probs[range(len(best.tokens)), best.tokens], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            torch.tensor(best.token_scores), log_probs[range(len(best.tokens)), best.tokens], atol=1e-5, rtol=1e-5
+        )
 
 
 def test_a_finished_sentence_costs_no_further_step() -> None:
@@ -306,12 +344,23 @@ def test_dropout_is_off_during_search_and_on_again_afterwards() -> None:
 
 
 def test_no_sentences_have_no_hypotheses() -> None:
-    assert search(make_model(), torch.zeros(0, 7, dtype=torch.long), torch.zeros(0, 7, dtype=torch.bool), FIXED, SearchSettings()) == []
+    assert (
+        search(
+            make_model(),
+            torch.zeros(0, 7, dtype=torch.long),
+            torch.zeros(0, 7, dtype=torch.bool),
+            FIXED,
+            SearchSettings(),
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(("beam", "best"), [(5, 6), (5, 0)])
 def test_more_hypotheses_than_the_beam_holds_are_refused(beam: int, best: int) -> None:
-    with pytest.raises(UsageError, match=f"best = {best} must lie between 1 and beam = 5; lower best or widen the beam"):
+    with pytest.raises(
+        UsageError, match=f"best = {best} must lie between 1 and beam = 5; lower best or widen the beam"
+    ):
         SearchSettings(beam=beam, best=best)
 
 

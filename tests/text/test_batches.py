@@ -104,7 +104,9 @@ def test_a_row_longer_than_the_budget_is_a_batch_of_its_own() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 90), st.integers(1, 40), st.integers(1, 12), st.integers(0, 3), st.integers(0, 2))
-def test_every_pair_comes_once_an_epoch_within_the_budget(count: int, pool: int, run: int, seed: int, epoch: int) -> None:
+def test_every_pair_comes_once_an_epoch_within_the_budget(
+    count: int, pool: int, run: int, seed: int, epoch: int
+) -> None:
     pairs = some_pairs(count)
     batches = one_epoch(BatchStream(pairs, max_tokens=40, seed=seed, pool_pairs=pool, run_pairs=run), epoch)
     assert sorted(number for batch in batches for number in batch) == list(range(count))
@@ -137,7 +139,9 @@ def test_a_corpus_of_one_pool_is_shuffled_as_a_whole() -> None:
 
 def test_batches_are_not_in_the_order_of_their_lengths() -> None:
     stream = some_stream(count=32)
-    longest = [max(int(stream.pairs.lengths(number, number + 1)[0][0]) for number in batch) for batch in one_epoch(stream, 0)]
+    longest = [
+        max(int(stream.pairs.lengths(number, number + 1)[0][0]) for number in batch) for batch in one_epoch(stream, 0)
+    ]
     assert longest != sorted(longest)
 
 
@@ -147,7 +151,9 @@ def test_the_stream_taken_up_at_any_position_is_the_rest_of_it() -> None:
     for done in range(1, 110):
         position = Position.from_json(json.loads(json.dumps(whole[done - 1][1].to_json())))
         rest = list(islice(some_stream().from_position(position), len(whole) - done))
-        assert [(indices.tolist(), after) for indices, after in rest] == [(indices.tolist(), after) for indices, after in whole[done:]]
+        assert [(indices.tolist(), after) for indices, after in rest] == [
+            (indices.tolist(), after) for indices, after in whole[done:]
+        ]
 
 
 class RecordedPairs(TokenPairs):
@@ -172,12 +178,23 @@ def test_the_first_batch_needs_the_lengths_of_one_pool_alone() -> None:
 @pytest.mark.parametrize("world, accumulation", [(1, 1), (2, 1), (3, 2), (2, 3)])
 def test_ranks_share_out_the_stream_without_overlap_or_gap(world: int, accumulation: int) -> None:
     updates = 7
-    plain = [indices.tolist() for indices, _ in islice(some_stream().from_position(Position()), updates * world * accumulation)]
+    plain = [
+        indices.tolist()
+        for indices, _ in islice(some_stream().from_position(Position()), updates * world * accumulation)
+    ]
     ranks = [
-        list(islice(training_batches(some_stream(), Position(), rank=rank, world=world, accumulation=accumulation), updates))
+        list(
+            islice(
+                training_batches(some_stream(), Position(), rank=rank, world=world, accumulation=accumulation), updates
+            )
+        )
         for rank in range(world)
     ]
-    seen = [ranks[slot % world][update][0][slot // world].indices for update in range(updates) for slot in range(world * accumulation)]
+    seen = [
+        ranks[slot % world][update][0][slot // world].indices
+        for update in range(updates)
+        for slot in range(world * accumulation)
+    ]
     assert seen == plain
     assert all([after for _, after in rank] == [after for _, after in ranks[0]] for rank in ranks)
 
@@ -222,7 +239,9 @@ def test_a_budget_without_room_is_refused() -> None:
 
 @pytest.mark.parametrize("position", [Position(2, 0, 99), Position(0, 99, 0)])
 def test_a_position_beyond_its_pool_is_refused(position: Position) -> None:
-    with pytest.raises(CorpusError, match=r"the stream has no Position\(.*\): pool \d+ of epoch \d has \d+ batches; continue with"):
+    with pytest.raises(
+        CorpusError, match=r"the stream has no Position\(.*\): pool \d+ of epoch \d has \d+ batches; continue with"
+    ):
         next(some_stream().from_position(position))
 
 

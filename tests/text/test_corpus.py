@@ -34,7 +34,9 @@ def test_a_packed_file_reads_like_the_plain_one(tmp_path: Path) -> None:
     [(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]), (b"\xef\xbb\xbf", []), (b"", []), (b"\n", [""])],
     ids=["mark twice", "mark alone", "nothing", "empty line"],
 )
-def test_a_byte_order_mark_is_removed_at_the_start_of_the_file_alone(tmp_path: Path, data: bytes, lines: list[str]) -> None:
+def test_a_byte_order_mark_is_removed_at_the_start_of_the_file_alone(
+    tmp_path: Path, data: bytes, lines: list[str]
+) -> None:
     (tmp_path / "text").write_bytes(data)
     assert list(open_lines(tmp_path / "text")) == lines
 
@@ -43,7 +45,9 @@ def test_invalid_utf8_is_refused_with_file_and_line_after_the_lines_before_it(tm
     (tmp_path / "train.de").write_bytes(b"good\nb\xe4d\n")
     lines = open_lines(tmp_path / "train.de")
     assert next(lines) == "good"
-    with pytest.raises(CorpusError, match=r"train\.de line 2 is not valid UTF-8 \(byte 0xE4 at byte 2 of the line\); convert the file"):
+    with pytest.raises(
+        CorpusError, match=r"train\.de line 2 is not valid UTF-8 \(byte 0xE4 at byte 2 of the line\); convert the file"
+    ):
         next(lines)
 
 
@@ -55,7 +59,9 @@ def test_a_truncated_gzip_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"plain text\n", gzip.compress(b"x" * 1000, mtime=0)[:12] + b"\xff" * 40], ids=["plain text", "gzip with noise"]
+    "data",
+    [b"plain text\n", gzip.compress(b"x" * 1000, mtime=0)[:12] + b"\xff" * 40],
+    ids=["plain text", "gzip with noise"],
 )
 def test_a_file_that_is_not_gzip_is_named(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "train.de.gz").write_bytes(data)
@@ -95,7 +101,9 @@ def test_pairs_are_read_in_step_and_one_at_a_time(tmp_path: Path) -> None:
     "source, target, counts",
     [(1215, 1214, r"1,215 lines but train\.en has 1,214"), (3, 5, r"3 lines but train\.en has 5")],
 )
-def test_files_of_different_lengths_are_refused_with_both_counts(tmp_path: Path, source: int, target: int, counts: str) -> None:
+def test_files_of_different_lengths_are_refused_with_both_counts(
+    tmp_path: Path, source: int, target: int, counts: str
+) -> None:
     prefix = write_pair(tmp_path, b"x\n" * source, b"y\n" * target)
     with pytest.raises(CorpusError, match=rf"^train\.de has {counts}; each line of one must translate"):
         list(read_pairs(prefix, "de", "en"))
@@ -109,7 +117,8 @@ def test_empty_files_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "source, target, reason",
-    [(0, 3, "empty"), (3, 0, "empty"), (21, 20, "too long"), (1, 21, "too long"), (20, 20, None), (4, 12, None), (4, 13, "unbalanced"),
+    [(0, 3, "empty"), (3, 0, "empty"), (21, 20, "too long"), (1, 21, "too long"), (20, 20, None), (4, 12, None),
+     (4, 13, "unbalanced"),
      (13, 4, "unbalanced"), (1, 10, None), (1, 11, "unbalanced")],
 )  # fmt: skip
 def test_pairs_are_dropped_at_the_limits(source: int, target: int, reason: str | None) -> None:

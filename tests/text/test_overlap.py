@@ -7,7 +7,8 @@ from tiny import prepare_tiny
 
 from anydepth.text import overlap
 from anydepth.text.overlap import pairs_in, pairs_seen_in_training
-from anydepth.text.prepare import PreparedData, PrepareSettings, prepare
+from anydepth.text.prepare import PrepareSettings, prepare
+from anydepth.text.prepared import PreparedData
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["separate", "joint"])
@@ -35,7 +36,10 @@ def test_every_pair_of_the_training_text_is_found(data: PreparedData) -> None:
 def test_a_pair_that_shares_only_one_side_is_not_found(data: PreparedData) -> None:
     train = training_pairs(data)
     (source, target), (other_source, other_target) = next(
-        (one, other) for one in train for other in train if one[0] != other[0] and len(one[0].split()) == len(other[0].split())
+        (one, other)
+        for one in train
+        for other in train
+        if one[0] != other[0] and len(one[0].split()) == len(other[0].split())
     )
     mixed = [(source, other_target), (other_source, target), (target, source), (source, ""), ("", target), ("", "")]
     assert pairs_seen_in_training(data, mixed) == []
@@ -44,7 +48,12 @@ def test_a_pair_that_shares_only_one_side_is_not_found(data: PreparedData) -> No
 
 def test_a_text_that_goes_on_or_is_spelled_otherwise_is_another(data: PreparedData) -> None:
     source, target = training_pairs(data)[0]
-    others = [(f"{source} und", f"{target} and"), (source.upper(), target.upper()), (f"{source}.", f"{target}."), (source, f"{target} ")]
+    others = [
+        (f"{source} und", f"{target} and"),
+        (source.upper(), target.upper()),
+        (f"{source}.", f"{target}."),
+        (source, f"{target} "),
+    ]
     assert pairs_seen_in_training(data, others) == []
 
 
@@ -53,7 +62,9 @@ def test_nothing_to_look_for_is_not_found(data: PreparedData) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 40])
-def test_the_training_text_is_read_alike_in_chunks_of_any_size(data: PreparedData, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_the_training_text_is_read_alike_in_chunks_of_any_size(
+    data: PreparedData, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     monkeypatch.setattr(overlap, "CHUNK", size)
     train = training_pairs(data)
     assert pairs_seen_in_training(data, [*train[36:], ("neu", "new"), *train[:3]]) == [0, 1, 2, 3, 5, 6, 7]
@@ -66,7 +77,10 @@ def test_validation_pairs_are_what_a_loop_over_lines_finds(data: PreparedData, t
         (tmp_path / f"valid.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     text = str(data.folder.parent / "train")
     prepare(
-        PrepareSettings("de", "en", text, str(tmp_path / "valid"), joint=data.is_joint, tokenizer_from=str(data.folder)), tmp_path / "data"
+        PrepareSettings(
+            "de", "en", text, str(tmp_path / "valid"), joint=data.is_joint, tokenizer_from=str(data.folder)
+        ),
+        tmp_path / "data",
     )
     own = PreparedData.open(tmp_path / "data")
     expected = [number for number, pair in enumerate(mixed) if pair in train]

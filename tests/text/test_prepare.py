@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from anydepth.errors import AnydepthError, CorpusError, RunError
-from anydepth.seal import Seal
+from anydepth.files.seal import Seal
 from anydepth.text import prepare as prepare_module
-from anydepth.text.prepare import PreparedData, PrepareSettings, prepare
+from anydepth.text.prepare import PrepareSettings, prepare
+from anydepth.text.prepared import PreparedData
 
 GERMAN = ["der", "hund", "läuft", "schnell", "größer", "und", "die", "katze", "schläft"]
 ENGLISH = ["the", "dog", "runs", "fast", "taller", "and", "a", "cat", "sleeps"]
@@ -68,7 +69,9 @@ def test_valid_keeps_every_pair_whole_in_tokens_and_text(settings: PrepareSettin
     pairs = data.pairs("valid")
     expected = [*word_pairs(4), *ODD_VALID]
     assert list(zip(*data.references("valid"), strict=True)) == expected
-    assert [data.source_tokenizer.decode(pairs.source(number)) for number in range(len(pairs))] == [source for source, _ in expected]
+    assert [data.source_tokenizer.decode(pairs.source(number)) for number in range(len(pairs))] == [
+        source for source, _ in expected
+    ]
     assert data.manifest.splits["valid"].dropped == {}
 
 
@@ -88,14 +91,22 @@ def test_a_joint_tokenizer_is_shared_and_separate_ones_differ(settings: PrepareS
     joint, separate = PreparedData.open(tmp_path / "joint"), PreparedData.open(tmp_path / "separate")
     assert joint.is_joint and joint.source_tokenizer is joint.target_tokenizer
     assert not separate.is_joint and separate.source_tokenizer.fingerprint != separate.target_tokenizer.fingerprint
-    assert {path.name for path in (tmp_path / "separate").glob("tokenizer*")} == {"tokenizer.de.model", "tokenizer.en.model"}
+    assert {path.name for path in (tmp_path / "separate").glob("tokenizer*")} == {
+        "tokenizer.de.model",
+        "tokenizer.en.model",
+    }
     assert separate.manifest.vocab_sizes == {"de": 295, "en": 295}
 
 
 def test_the_folder_holds_exactly_the_listed_files(settings: PrepareSettings, tmp_path: Path) -> None:
     write_split(tmp_path, "test", word_pairs(3))
     manifest = prepare(replace(settings, test=str(tmp_path / "test")), tmp_path / "out")
-    tokens = {f"{split}.{side}.{kind}" for split in ("train", "valid", "test") for side in ("de", "en") for kind in ("tokens", "offsets")}
+    tokens = {
+        f"{split}.{side}.{kind}"
+        for split in ("train", "valid", "test")
+        for side in ("de", "en")
+        for kind in ("tokens", "offsets")
+    }
     texts = {"valid.de", "valid.en", "test.de", "test.en"}
     assert set(manifest.files) == tokens | texts | {"tokenizer.model"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*manifest.files, "manifest.json"}
@@ -108,16 +119,23 @@ def test_packed_text_in_another_place_makes_the_same_data(settings: PrepareSetti
         (tmp_path / "packed" / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
     elsewhere = replace(settings, train=str(tmp_path / "packed/train"), valid=str(tmp_path / "packed/valid"))
     assert prepare(settings, tmp_path / "out").fingerprint == prepare(elsewhere, tmp_path / "again").fingerprint
-    assert prepare(replace(settings, vocab_size=311), tmp_path / "other").fingerprint != PreparedData.open(tmp_path / "out").fingerprint
+    assert (
+        prepare(replace(settings, vocab_size=311), tmp_path / "other").fingerprint
+        != PreparedData.open(tmp_path / "out").fingerprint
+    )
 
 
-def test_the_number_of_pairs_at_once_does_not_show(settings: PrepareSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_pairs_at_once_does_not_show(
+    settings: PrepareSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at_once = prepare(settings, tmp_path / "out")
     monkeypatch.setattr(prepare_module, "PAIRS_AT_ONCE", 7)
     assert prepare(settings, tmp_path / "again") == at_once
 
 
-def test_memory_does_not_grow_with_the_corpus(settings: PrepareSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_corpus(
+    settings: PrepareSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(prepare_module, "PAIRS_AT_ONCE", 100)
     peaks = []
     for count in (500, 5000):
@@ -129,7 +147,9 @@ def test_memory_does_not_grow_with_the_corpus(settings: PrepareSettings, tmp_pat
     assert peaks[1] < 1.3 * peaks[0]
 
 
-def test_progress_is_reported_with_its_speed(settings: PrepareSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_with_its_speed(
+    settings: PrepareSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(prepare_module, "PAIRS_AT_ONCE", 10)
     monkeypatch.setattr(prepare_module, "PAIRS_BETWEEN_REPORTS", 20)
     reports: list[str] = []
@@ -139,7 +159,9 @@ def test_progress_is_reported_with_its_speed(settings: PrepareSettings, tmp_path
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, CorpusError])
-def test_a_failure_leaves_nothing_behind(settings: PrepareSettings, tmp_path: Path, failure: type[BaseException]) -> None:
+def test_a_failure_leaves_nothing_behind(
+    settings: PrepareSettings, tmp_path: Path, failure: type[BaseException]
+) -> None:
     before = set(tmp_path.iterdir())
 
     def stop(line: str) -> None:
@@ -153,7 +175,9 @@ def test_a_failure_leaves_nothing_behind(settings: PrepareSettings, tmp_path: Pa
 
 def test_prepared_data_is_replaced_only_when_told_to(settings: PrepareSettings, tmp_path: Path) -> None:
     prepare(settings, tmp_path / "out")
-    with pytest.raises(CorpusError, match=r"out already holds prepared data; choose another --to, or replace it with --overwrite"):
+    with pytest.raises(
+        CorpusError, match=r"out already holds prepared data; choose another --to, or replace it with --overwrite"
+    ):
         prepare(settings, tmp_path / "out")
     prepare(replace(settings, vocab_size=311), tmp_path / "out", overwrite=True)
     assert PreparedData.open(tmp_path / "out").source_tokenizer.size == 311
@@ -178,12 +202,16 @@ def test_an_empty_folder_is_used(settings: PrepareSettings, tmp_path: Path) -> N
 
 
 def test_a_folder_of_something_else_is_never_overwritten(settings: PrepareSettings, tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"exists and is not prepared data, so it is never overwritten; choose another --to"):
+    with pytest.raises(
+        CorpusError, match=r"exists and is not prepared data, so it is never overwritten; choose another --to"
+    ):
         prepare(settings, tmp_path, overwrite=True)
 
 
 def test_a_place_that_cannot_be_written_is_named(settings: PrepareSettings, tmp_path: Path) -> None:
-    with pytest.raises(AnydepthError, match=r"cannot write .*train\.de/out: Not a directory; check the path and its permissions or"):
+    with pytest.raises(
+        AnydepthError, match=r"cannot write .*train\.de/out: Not a directory; check the path and its permissions or"
+    ):
         prepare(settings, tmp_path / "train.de" / "out")
 
 
@@ -205,7 +233,9 @@ def test_a_fault_in_the_test_text_is_found_before_the_long_work(settings: Prepar
 
 def test_a_corpus_without_a_fit_pair_is_refused_with_the_reasons(settings: PrepareSettings, tmp_path: Path) -> None:
     write_split(tmp_path, "train", [(source, "") for source, _ in word_pairs(40)] + [("hund " * 30, "katze " * 30)])
-    with pytest.raises(CorpusError, match=r"all 41 pairs of .*train were dropped \(empty 40, too long 1\); check that the files"):
+    with pytest.raises(
+        CorpusError, match=r"all 41 pairs of .*train were dropped \(empty 40, too long 1\); check that the files"
+    ):
         prepare(replace(settings, max_tokens=20, vocab_size=290), tmp_path / "out")
 
 
@@ -220,7 +250,9 @@ def test_a_corpus_without_a_fit_pair_is_refused_with_the_reasons(settings: Prepa
         ({"sample": 0}, r"^--sample 0 leaves a tokenizer no lines to learn from; set it to 1 or more"),
     ],
 )
-def test_settings_that_break_a_rule_are_refused(settings: PrepareSettings, change: dict[str, object], message: str) -> None:
+def test_settings_that_break_a_rule_are_refused(
+    settings: PrepareSettings, change: dict[str, object], message: str
+) -> None:
     with pytest.raises(CorpusError, match=message):
         replace(settings, **change)
 
@@ -261,10 +293,14 @@ def test_missing_cut_and_changed_files_are_named(settings: PrepareSettings, tmp_
     path = tmp_path / "out" / "train.de.tokens"
     whole = path.read_bytes()
     path.write_bytes(whole[:-2] + b"\x09\x09")
-    with pytest.raises(CorpusError, match=r"train\.de\.tokens has changed since it was prepared \(SHA-256 differs\); prepare"):
+    with pytest.raises(
+        CorpusError, match=r"train\.de\.tokens has changed since it was prepared \(SHA-256 differs\); prepare"
+    ):
         PreparedData.open(tmp_path / "out").verify()
     path.write_bytes(whole[:-1])
-    expected = rf"train\.de\.tokens has {len(whole) - 1:,} bytes but the manifest says {len(whole):,}; prepare the data again"
+    expected = (
+        rf"train\.de\.tokens has {len(whole) - 1:,} bytes but the manifest says {len(whole):,}; prepare the data again"
+    )
     with pytest.raises(CorpusError, match=expected):
         PreparedData.open(tmp_path / "out")
     path.unlink()
@@ -280,11 +316,16 @@ def test_the_manifest_is_json_with_the_settings(settings: PrepareSettings, tmp_p
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_a_known_vocabulary_is_used_again_for_other_text(settings: PrepareSettings, tmp_path: Path, joint: bool) -> None:
+def test_a_known_vocabulary_is_used_again_for_other_text(
+    settings: PrepareSettings, tmp_path: Path, joint: bool
+) -> None:
     first = replace(settings, joint=joint)
     prepare(first, tmp_path / "first")
     write_split(tmp_path, "other", [(source[::-1], target[::-1]) for source, target in word_pairs(30)])
-    prepare(replace(first, train=str(tmp_path / "other"), tokenizer_from=str(tmp_path / "first"), vocab_size=None), tmp_path / "second")
+    prepare(
+        replace(first, train=str(tmp_path / "other"), tokenizer_from=str(tmp_path / "first"), vocab_size=None),
+        tmp_path / "second",
+    )
     known, data = PreparedData.open(tmp_path / "first"), PreparedData.open(tmp_path / "second")
     assert data.source_tokenizer.fingerprint == known.source_tokenizer.fingerprint
     assert data.target_tokenizer.fingerprint == known.target_tokenizer.fingerprint
@@ -292,10 +333,16 @@ def test_a_known_vocabulary_is_used_again_for_other_text(settings: PrepareSettin
     assert data.source_tokenizer.decode(data.pairs("train").source(0).tolist()) == word_pairs(1)[0][0][::-1]
 
 
-def test_a_place_without_that_kind_of_vocabulary_is_refused_and_nothing_written(settings: PrepareSettings, tmp_path: Path) -> None:
+def test_a_place_without_that_kind_of_vocabulary_is_refused_and_nothing_written(
+    settings: PrepareSettings, tmp_path: Path
+) -> None:
     prepare(settings, tmp_path / "first")
-    with pytest.raises(CorpusError, match=r"first does not have a vocabulary of its own for de \(no tokenizer.de.model\)"):
-        prepare(replace(settings, joint=False, vocab_size=None, tokenizer_from=str(tmp_path / "first")), tmp_path / "second")
+    with pytest.raises(
+        CorpusError, match=r"first does not have a vocabulary of its own for de \(no tokenizer.de.model\)"
+    ):
+        prepare(
+            replace(settings, joint=False, vocab_size=None, tokenizer_from=str(tmp_path / "first")), tmp_path / "second"
+        )
     with pytest.raises(CorpusError, match=r"nowhere does not have a joint vocabulary \(no tokenizer.model\)"):
         prepare(replace(settings, vocab_size=None, tokenizer_from=str(tmp_path / "nowhere")), tmp_path / "second")
     assert not (tmp_path / "second").exists()
@@ -306,7 +353,9 @@ def test_a_size_beside_a_known_vocabulary_is_refused(settings: PrepareSettings, 
         replace(settings, tokenizer_from=str(tmp_path / "first"))
 
 
-def test_the_vocabularies_of_a_run_go_with_their_languages_whichever_is_the_source(settings: PrepareSettings, tmp_path: Path) -> None:
+def test_the_vocabularies_of_a_run_go_with_their_languages_whichever_is_the_source(
+    settings: PrepareSettings, tmp_path: Path
+) -> None:
     prepare(replace(settings, joint=False), tmp_path / "first")
     known = PreparedData.open(tmp_path / "first")
     run = tmp_path / "run"
@@ -332,6 +381,8 @@ def test_text_inside_the_folder_that_would_be_replaced_is_kept(settings: Prepare
     prepare(settings, to)
     for file in tmp_path.glob("train.*"):
         shutil.copy(file, to)
-    with pytest.raises(CorpusError, match=r"train\.de lies inside .*prepared, which is about to be replaced; choose another --to"):
+    with pytest.raises(
+        CorpusError, match=r"train\.de lies inside .*prepared, which is about to be replaced; choose another --to"
+    ):
         prepare(replace(settings, train=str(to / "train")), to, overwrite=True)
     assert (to / "train.de").exists()

@@ -9,10 +9,27 @@ from hypothesis import strategies as st
 from anydepth.errors import CorpusError
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK, WORD_START, Tokenizer, draw_lines, train_tokenizer
 
-WORDS = ["der", "hund", "läuft", "schnell", "größer", "und", "die", "katze", "<s>", "</s>", "schläft", ".", "naïve", "<0x41>"]
+WORDS = [
+    "der",
+    "hund",
+    "läuft",
+    "schnell",
+    "größer",
+    "und",
+    "die",
+    "katze",
+    "<s>",
+    "</s>",
+    "schläft",
+    ".",
+    "naïve",
+    "<0x41>",
+]
 HARD_TEXTS = [
-    "", " ", "   ", " a", "a ", "a  b", "\n", "a\nb\r\n", "\t", "\0", "a\0b", WORD_START, f"{WORD_START} {WORD_START}{WORD_START}a",
-    "<s>", "</s> <pad><unk>", "<0x41>", "\u2585", "\u2047", " \u2047 ", "\u2028\x0b\x85", "\ufeff", "\ufffd", "\U0010ffff", "日本語", "🙂",
+    "", " ", "   ", " a", "a ", "a  b", "\n", "a\nb\r\n", "\t", "\0", "a\0b", WORD_START,
+    f"{WORD_START} {WORD_START}{WORD_START}a",
+    "<s>", "</s> <pad><unk>", "<0x41>", "\u2585", "\u2047", " \u2047 ", "\u2028\x0b\x85", "\ufeff", "\ufffd",
+    "\U0010ffff", "日本語", "🙂",
 ]  # fmt: skip
 
 
@@ -85,7 +102,9 @@ def test_a_word_that_sentencepiece_would_end_the_process_at_is_not_learned_from(
     lines = ["der Hund läuft", "die Katze schläft und läuft"] * 9
     longer = [*lines, "x" * 70_000 + " Hund", "z" * 300_000]
     assert train_tokenizer(longer, vocab_size=280).pieces(range(280)) != []
-    with pytest.raises(CorpusError, match=r"^a tokenizer needs text to learn from but no line has any; check the training files$"):
+    with pytest.raises(
+        CorpusError, match=r"^a tokenizer needs text to learn from but no line has any; check the training files$"
+    ):
         train_tokenizer(["x" * 70_000], vocab_size=280)
 
 
@@ -115,20 +134,28 @@ def test_a_damaged_tokenizer_is_named(tokenizer: Tokenizer, tmp_path: Path, keep
 def test_a_model_with_other_control_ids_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("\n".join(word_lines(50)), encoding="utf-8")
-    sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=str(tmp_path / "foreign"), vocab_size=40, minloglevel=2)
-    with pytest.raises(CorpusError, match=r"pad, bos, eos, unk = \(-1, 1, 2, 0\) but must have \(0, 1, 2, 3\); train it with"):
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(tmp_path / "foreign"), vocab_size=40, minloglevel=2
+    )
+    with pytest.raises(
+        CorpusError, match=r"pad, bos, eos, unk = \(-1, 1, 2, 0\) but must have \(0, 1, 2, 3\); train it with"
+    ):
         Tokenizer.load(tmp_path / "foreign.model")
 
 
 def test_a_vocabulary_larger_than_the_text_allows_names_the_largest() -> None:
-    with pytest.raises(CorpusError, match=r"of 5,000 pieces is more .* largest possible is \d+; set --vocab-size to \d+ or less") as raised:
+    with pytest.raises(
+        CorpusError, match=r"of 5,000 pieces is more .* largest possible is \d+; set --vocab-size to \d+ or less"
+    ) as raised:
         train_tokenizer(word_lines(100), vocab_size=5000)
     largest = int(str(raised.value).split("set --vocab-size to ")[1].split()[0])
     assert train_tokenizer(word_lines(100), vocab_size=largest).size == largest
 
 
 def test_a_vocabulary_too_small_for_the_characters_names_the_smallest() -> None:
-    with pytest.raises(CorpusError, match=r"of 100 pieces cannot hold .* smallest possible is \d+; set --vocab-size to \d+") as raised:
+    with pytest.raises(
+        CorpusError, match=r"of 100 pieces cannot hold .* smallest possible is \d+; set --vocab-size to \d+"
+    ) as raised:
         train_tokenizer(word_lines(100), vocab_size=100)
     smallest = int(str(raised.value).split("set --vocab-size to ")[1].split()[0])
     assert train_tokenizer(word_lines(100), vocab_size=smallest).size == smallest
@@ -136,12 +163,16 @@ def test_a_vocabulary_too_small_for_the_characters_names_the_smallest() -> None:
 
 @pytest.mark.parametrize("lines", [[], ["", "  ", "\t"]])
 def test_a_tokenizer_cannot_learn_from_nothing(lines: list[str]) -> None:
-    with pytest.raises(CorpusError, match=r"a tokenizer needs text to learn from but no line has any; check the training files"):
+    with pytest.raises(
+        CorpusError, match=r"a tokenizer needs text to learn from but no line has any; check the training files"
+    ):
         train_tokenizer(lines, vocab_size=300)
 
 
 def test_other_failures_of_sentencepiece_are_passed_on() -> None:
-    with pytest.raises(CorpusError, match=r"SentencePiece cannot learn 300 pieces from this text: .*; check the training files"):
+    with pytest.raises(
+        CorpusError, match=r"SentencePiece cannot learn 300 pieces from this text: .*; check the training files"
+    ):
         train_tokenizer(["\u2585"], vocab_size=300)
 
 

@@ -52,7 +52,9 @@ def test_opened_files_are_mapped_and_not_read(tmp_path: Path) -> None:
 
 
 def test_pairs_give_both_sides_and_the_lengths_of_any_span(tmp_path: Path) -> None:
-    pairs = TokenPairs(write_side(tmp_path, SENTENCES, 300, at_once=3), TokenSide.from_sentences([[1], [2, 2], [3, 3, 3], []]))
+    pairs = TokenPairs(
+        write_side(tmp_path, SENTENCES, 300, at_once=3), TokenSide.from_sentences([[1], [2, 2], [3, 3, 3], []])
+    )
     assert len(pairs) == 4
     assert (pairs.source(3).tolist(), pairs.target(1).tolist()) == ([9, 10, 11, 12], [2, 2])
     assert [lengths.tolist() for lengths in pairs.lengths(1, 4)] == [[0, 1, 4], [2, 3, 0]]

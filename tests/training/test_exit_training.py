@@ -1,4 +1,5 @@
-"""The joint loss of decoding and exits (Eq. 7) against slow loops; what its gradient reaches; what is counted; paths drawn from q."""
+"""The joint loss of decoding and exits (Eq. 7) against slow loops; what its gradient reaches; what
+is counted; paths drawn from q."""
 
 import math
 from dataclasses import replace
@@ -20,7 +21,12 @@ from anydepth.training.objective import BatchSums, TrainingObjective, drawn_exit
 
 KINDS = ["sequence", "multinomial", "geometric"]
 ORACLES = ["likelihood", "correctness"]
-COMBINATIONS = [(kind, oracle, width) for kind in KINDS for oracle in ORACLES for width in ((0.0,) if kind == "sequence" else (0.0, 2.0))]
+COMBINATIONS = [
+    (kind, oracle, width)
+    for kind in KINDS
+    for oracle in ORACLES
+    for width in ((0.0,) if kind == "sequence" else (0.0, 2.0))
+]
 
 
 def new_objective(kind: str, *changes: str, seed: int = 1) -> TrainingObjective:
@@ -37,7 +43,10 @@ def gradients(module: nn.Module, loss: Tensor) -> dict[str, Tensor]:
 def sentences_of(batch: Batch) -> list[tuple[list[int], list[int], list[int]]]:
     """Source, target inputs and targets of each pair, without padding."""
     rows = zip(batch.source, batch.source_mask, batch.target_inputs, batch.targets, batch.target_mask, strict=True)
-    return [(source[known].tolist(), inputs[real].tolist(), targets[real].tolist()) for source, known, inputs, targets, real in rows]
+    return [
+        (source[known].tolist(), inputs[real].tolist(), targets[real].tolist())
+        for source, known, inputs, targets, real in rows
+    ]
 
 
 def histogram(exits: list[list[int]]) -> list[int]:
@@ -51,11 +60,18 @@ def histogram(exits: list[list[int]]) -> list[int]:
 def test_the_joint_loss_is_the_decoding_loss_and_alpha_times_the_cross_entropy_with_the_oracle(
     kind: str, oracle: str, width: float, units: int
 ) -> None:
-    changes = (f"exits.oracle={oracle}", f"exits.kernel_width={width}", "exits.exit_loss_weight=0.7", "exits.exit_penalty=0.05")
+    changes = (
+        f"exits.oracle={oracle}",
+        f"exits.kernel_width={width}",
+        "exits.exit_loss_weight=0.7",
+        "exits.exit_penalty=0.05",
+    )
     changes = (*changes, f"exits.halting_units={units}")
     objective, batch = new_objective(kind, *changes), tiny_batch()
     sums: BatchSums = objective(batch, 0)
-    decoding, exiting, oracles = reference.joint_loss(objective.model, sentences_of(batch), tiny_config(f"exits.halting={kind}", *changes))
+    decoding, exiting, oracles = reference.joint_loss(
+        objective.model, sentences_of(batch), tiny_config(f"exits.halting={kind}", *changes)
+    )
     torch.testing.assert_close(sums.exit_loss, exiting.detach(), atol=1e-3, rtol=1e-4)
     torch.testing.assert_close(sums.loss, decoding + 0.7 * exiting, atol=1e-3, rtol=1e-4)
     expected = gradients(objective, decoding + 0.7 * exiting)
@@ -68,7 +84,9 @@ def test_the_joint_loss_is_the_decoding_loss_and_alpha_times_the_cross_entropy_w
 @pytest.mark.parametrize("kind", ["sequence", "geometric"])
 def test_an_oracle_chooses_in_bfloat16_training_what_it_chooses_in_float32(kind: str, oracle: str) -> None:
     changes = (f"exits.oracle={oracle}", "exits.exit_penalty=0.001", "exits.kernel_width=0")
-    full, half = (new_objective(kind, *changes, f"training.precision={precision}") for precision in ("float32", "bfloat16"))
+    full, half = (
+        new_objective(kind, *changes, f"training.precision={precision}") for precision in ("float32", "bfloat16")
+    )
     batch, flips = make_batch(tiny_pairs(60), range(60)), 0
     with torch.no_grad():
         for objective in (full, half):
@@ -76,12 +94,19 @@ def test_an_oracle_chooses_in_bfloat16_training_what_it_chooses_in_float32(kind:
                 classifier *= 0.02  # exits that hardly differ
                 classifier[4:13] = classifier[13:22] * 1.001  # and words
         assert half(batch, 0).oracle_exits.equal(full(batch, 0).oracle_exits)
-        states = full.model.decode(batch.target_inputs, full.model.encode(batch.source, batch.source_mask), batch.source_mask)
+        states = full.model.decode(
+            batch.target_inputs, full.model.encode(batch.source, batch.source_mask), batch.source_mask
+        )
         exact, own = (each.decoding_loss(each.aligned_rows(batch, states), is_for_oracle=True) for each in (full, half))
         assert half.oracle(batch, own)[batch.target_mask].equal(full.oracle(batch, exact)[batch.target_mask])
         rough = half.decoding_loss(half.aligned_rows(batch, states))
-        ties = [(rows.hidden.bfloat16() @ full.model.classifier(rows.n).bfloat16().t()) for rows in half.aligned_rows(batch, states)]
-        said = [logits.amax(dim=1) == logits.gather(1, batch.targets[batch.target_mask][:, None])[:, 0] for logits in ties]
+        ties = [
+            (rows.hidden.bfloat16() @ full.model.classifier(rows.n).bfloat16().t())
+            for rows in half.aligned_rows(batch, states)
+        ]
+        said = [
+            logits.amax(dim=1) == logits.gather(1, batch.targets[batch.target_mask][:, None])[:, 0] for logits in ties
+        ]
         flips = (half.oracle(batch, rough._replace(correct=said)) != full.oracle(batch, exact))[batch.target_mask].sum()
     assert flips > 0, "what bfloat16 says of each exit, and ties that count as correct, would have chosen otherwise"
 
@@ -119,7 +144,8 @@ def test_an_exit_loss_that_weighs_nothing_leaves_the_decoding_loss(kind: str) ->
 
 
 def exit_gradients(kind: str, *changes: str) -> dict[str, Tensor]:
-    """The gradient of the exit loss alone: that of the joint loss less that of the decoding loss."""
+    """The gradient of the exit loss alone: that of the joint loss less that of the decoding
+    loss."""
     batch = tiny_batch()
     found = []
     for weight in (1, 0):
@@ -129,7 +155,8 @@ def exit_gradients(kind: str, *changes: str) -> dict[str, Tensor]:
 
 
 def parts_reached(found: dict[str, Tensor]) -> set[str]:
-    """The parts of the model in which some gradient is more than rounding; decoder blocks one by one."""
+    """The parts of the model in which some gradient is more than rounding; decoder blocks one by
+    one."""
     names = [name for name, gradient in found.items() if gradient.abs().max() > 1e-3]
     return {".".join(name.split(".")[: 2 if name.startswith("decoder.") else 1]) for name in names}
 
@@ -138,7 +165,9 @@ def parts_reached(found: dict[str, Tensor]) -> set[str]:
     ("kind", "blocks"),
     [("sequence", []), ("multinomial", ["decoder.0"]), ("geometric", ["decoder.0", "decoder.1", "decoder.2"])],
 )
-def test_the_exit_loss_reaches_the_encoder_and_the_decoder_below_the_states_that_decide(kind: str, blocks: list[str]) -> None:
+def test_the_exit_loss_reaches_the_encoder_and_the_decoder_below_the_states_that_decide(
+    kind: str, blocks: list[str]
+) -> None:
     below = {"source_embedding", "encoder", *blocks} | ({"target_embedding"} if blocks else set())
     assert parts_reached(exit_gradients(kind)) == {"halting"} | below
 
@@ -184,9 +213,17 @@ def test_histograms_count_real_positions_by_the_oracle_and_by_the_rule_of_infere
     assert sums.oracle_exits.sum() == sums.halting_exits.sum() == batch.tokens < BATCH * TIME
 
 
-@pytest.mark.parametrize(("kind", "path_weight"), [*((kind, 0.0) for kind in KINDS), ("multinomial", 0.5), ("geometric", 0.5)])
-def test_padding_changes_neither_the_joint_loss_nor_its_gradient_nor_what_is_counted(kind: str, path_weight: float) -> None:
-    changes = ("exits.oracle=likelihood", *(() if kind == "sequence" else ("exits.kernel_width=3.0",)), f"exits.path_weight={path_weight}")
+@pytest.mark.parametrize(
+    ("kind", "path_weight"), [*((kind, 0.0) for kind in KINDS), ("multinomial", 0.5), ("geometric", 0.5)]
+)
+def test_padding_changes_neither_the_joint_loss_nor_its_gradient_nor_what_is_counted(
+    kind: str, path_weight: float
+) -> None:
+    changes = (
+        "exits.oracle=likelihood",
+        *(() if kind == "sequence" else ("exits.kernel_width=3.0",)),
+        f"exits.path_weight={path_weight}",
+    )
     objective, batch = new_objective(kind, *changes), tiny_batch()
     noise = torch.randint(4, TARGET_VOCAB, batch.targets.shape, generator=torch.Generator().manual_seed(1))
     noisy = replace(
@@ -214,7 +251,9 @@ def watch_exits(objective: TrainingObjective, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("kind", ["multinomial", "geometric"])
 @pytest.mark.parametrize("classifiers", ["untied", "tied"])
-def test_a_path_weight_adds_the_mixed_loss_of_one_path_drawn_from_q(monkeypatch: pytest.MonkeyPatch, kind: str, classifiers: str) -> None:
+def test_a_path_weight_adds_the_mixed_loss_of_one_path_drawn_from_q(
+    monkeypatch: pytest.MonkeyPatch, kind: str, classifiers: str
+) -> None:
     shape, batch, seed = f"model.classifiers={classifiers}", tiny_batch(), 11
     plain, objective = new_objective(kind, shape), new_objective(kind, shape, "exits.path_weight=0.6")
     seen = watch_exits(objective, monkeypatch)
@@ -231,7 +270,9 @@ def test_a_path_weight_adds_the_mixed_loss_of_one_path_drawn_from_q(monkeypatch:
     torch.testing.assert_close(sums.loss - without.loss, extra, atol=1e-3, rtol=1e-4)
     found, expected = gradients(objective.model, sums.loss), gradients(plain.model, without.loss + extra)
     torch.testing.assert_close(found, expected, atol=2e-3, rtol=2e-3)
-    assert all(mine.equal(theirs) for mine, theirs in zip(sums[1:], without[1:], strict=True)), "the path is not reported"
+    assert all(mine.equal(theirs) for mine, theirs in zip(sums[1:], without[1:], strict=True)), (
+        "the path is not reported"
+    )
 
 
 def test_drawn_exits_follow_q() -> None:
@@ -261,7 +302,10 @@ def test_a_certain_exit_is_always_drawn(n: int) -> None:
 
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_a_likelihood_that_is_not_a_number_names_the_training_pair(oracle: str) -> None:
-    objective, pairs = new_objective("geometric", f"exits.oracle={oracle}", "training.learning_rate=0.3"), tiny_pairs(30)
+    objective, pairs = (
+        new_objective("geometric", f"exits.oracle={oracle}", "training.learning_rate=0.3"),
+        tiny_pairs(30),
+    )
     token = pairs.source(7)[0]
     others = [number for number in range(30) if token not in pairs.source(number)]
     with torch.no_grad():
@@ -278,14 +322,23 @@ def test_a_model_of_one_block_has_nothing_to_learn_about_exits() -> None:
         sums = objective(batch, 0)
         assert sums.exit_loss.item() == 0
         assert sums.oracle_exits.tolist() == sums.halting_exits.tolist() == [batch.tokens]
-        assert all(not gradient.any() for name, gradient in gradients(objective.model, sums.loss).items() if name.startswith("halting."))
+        assert all(
+            not gradient.any()
+            for name, gradient in gradients(objective.model, sums.loss).items()
+            if name.startswith("halting.")
+        )
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_label_smoothing_does_not_reach_the_oracle(precision: str) -> None:
     batch = tiny_batch()
     plain, smooth = (
-        new_objective("multinomial", "exits.oracle=likelihood", f"training.precision={precision}", f"training.label_smoothing={smoothing}")
+        new_objective(
+            "multinomial",
+            "exits.oracle=likelihood",
+            f"training.precision={precision}",
+            f"training.label_smoothing={smoothing}",
+        )
         for smoothing in (0.0, 0.6)
     )
     mine, theirs = plain(batch, 0), smooth(batch, 0)

@@ -1,4 +1,5 @@
-"""Training that leaves out blocks: what is drawn, what it computes, what gets a gradient, and a model that can be cut anywhere."""
+"""Training that leaves out blocks: what is drawn, what it computes, what gets a gradient, and a
+model that can be cut anywhere."""
 
 import json
 import signal
@@ -32,10 +33,10 @@ from torch import Tensor
 
 from anydepth.evaluation.evaluate import evaluate_run
 from anydepth.exits.policies import FixedExit
-from anydepth.model.run import Run, create_run
+from anydepth.runs.run import Run, create_run
 from anydepth.search.beam import SearchSettings, search
 from anydepth.text.batches import make_batch
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 from anydepth.text.tokenizer import BOS
 from anydepth.training.objective import TrainingObjective, kept_blocks
 from anydepth.training.update import accumulate_gradients, batch_seed
@@ -50,7 +51,9 @@ def new_objective(*changes: str) -> TrainingObjective:
 def gradients(objective: TrainingObjective, loss: Tensor) -> dict[str, Tensor]:
     objective.zero_grad()
     loss.backward()
-    return {name: parameter.grad.clone() for name, parameter in objective.named_parameters() if parameter.grad is not None}
+    return {
+        name: parameter.grad.clone() for name, parameter in objective.named_parameters() if parameter.grad is not None
+    }
 
 
 @pytest.mark.parametrize("classifiers", ["tied", "shared"])
@@ -71,14 +74,18 @@ def test_with_nothing_left_out_it_is_the_training_of_a_model_with_one_classifier
 @pytest.mark.parametrize("kept", [(1, 2, 3, 4), (1, 3), (2, 4), (3,), (4,), (1,)])
 def test_a_block_left_out_is_the_identity_and_the_last_classifier_reads_the_top_kept_one(kept: tuple[int, ...]) -> None:
     model, batch = tiny_model(*LAYERDROP), tiny_batch()
-    states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask, kept=kept)
+    states = model.decode(
+        batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask, kept=kept
+    )
     for row in range(len(batch.targets)):
         memory = reference.encode(model, batch.source[row][batch.source_mask[row]].tolist())
         length = int(batch.target_mask[row].sum())
         own = reference.embed(model.target_embedding, batch.target_inputs[row, :length].tolist())
         for n in range(1, BLOCKS + 1):
             if n in kept:
-                own = [reference.decoder_block(model.decoder[n - 1], own[t], own[: t + 1], memory) for t in range(length)]
+                own = [
+                    reference.decoder_block(model.decoder[n - 1], own[t], own[: t + 1], memory) for t in range(length)
+                ]
             torch.testing.assert_close(states[n - 1, row, :length], torch.stack(own), atol=1e-4, rtol=1e-4)
 
 
@@ -117,10 +124,14 @@ def test_all_batches_of_an_update_leave_out_the_same_blocks(monkeypatch: pytest.
     monkeypatch.setattr(objective.model, "decode", watched)
     pairs = tiny_pairs(5)
     for update in range(1, 9):
-        accumulate_gradients(objective, [make_batch(pairs, part) for part in ([0, 1], [2], [3, 4])], ALONE, seed=1, update=update)
+        accumulate_gradients(
+            objective, [make_batch(pairs, part) for part in ([0, 1], [2], [3, 4])], ALONE, seed=1, update=update
+        )
     by_update = [set(seen[3 * place : 3 * place + 3]) for place in range(8)]
     assert all(len(kept) == 1 for kept in by_update)
-    assert [next(iter(kept)) for kept in by_update] == [kept_blocks(BLOCKS, 0.5, batch_seed(1, update, 0)) for update in range(1, 9)]
+    assert [next(iter(kept)) for kept in by_update] == [
+        kept_blocks(BLOCKS, 0.5, batch_seed(1, update, 0)) for update in range(1, 9)
+    ]
     assert len({kept for each in by_update for kept in each}) > 2
 
 
@@ -145,7 +156,9 @@ def test_two_processes_leave_out_the_same_blocks_and_give_the_gradient_of_one(tm
     kept = kept_blocks(BLOCKS, 0.5, batch_seed(1, 7, 0))
     assert 0 < len(kept) < BLOCKS, "else this shows little"
     files = [tmp_path / f"{rank}.safetensors" for rank in range(2)]
-    processes = [in_own_process(gradients_in_own_process, rank, 2, port, 2, config, file) for rank, file in enumerate(files)]
+    processes = [
+        in_own_process(gradients_in_own_process, rank, 2, port, 2, config, file) for rank, file in enumerate(files)
+    ]
     expected = {name: parameter.grad for name, parameter in gradients_of_update_7(config, ALONE, 4).named_parameters()}
     assert [exit_code_of(process) for process in processes] == [0, 0]
     for file in files:
@@ -178,13 +191,18 @@ def test_a_run_killed_on_the_way_ends_with_the_same_bits(data: PreparedData, tmp
     whole, parted = Run(tmp_path / "whole"), Run(tmp_path / "parted")
     assert exit_code_of(in_own_process(train_in_own_process, whole.folder, data.folder, CONFIG)) == 0
     disturb = partial(signal_at_write, signal.SIGKILL, 31)
-    assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data.folder, CONFIG, disturb)) == -signal.SIGKILL
+    assert (
+        exit_code_of(in_own_process(train_in_own_process, parted.folder, data.folder, CONFIG, disturb))
+        == -signal.SIGKILL
+    )
     assert parted.state_file.exists()
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data.folder, CONFIG)) == 0
     assert parted.weights_file.read_bytes() == whole.weights_file.read_bytes()
 
 
-def test_a_run_tells_one_loss_validates_every_cut_keeps_the_best_last_exit_and_evaluates_at_any(data: PreparedData, tmp_path: Path) -> None:
+def test_a_run_tells_one_loss_validates_every_cut_keeps_the_best_last_exit_and_evaluates_at_any(
+    data: PreparedData, tmp_path: Path
+) -> None:
     run = create_run(tmp_path / "run", short_training(*LAYERDROP, "training.updates=40", "training.final=best"), data)
     training = train(run, data)
     lines = [json.loads(line) for line in run.metrics_file.read_text(encoding="utf-8").splitlines()]
@@ -195,5 +213,7 @@ def test_a_run_tells_one_loss_validates_every_cut_keeps_the_best_last_exit_and_e
     assert {len(losses) for losses in validated.values()} == {BLOCKS}
     assert training.progress.best == min(losses[-1] for losses in validated.values())
     test = str(Path(run.data_note()["folder"]).parent / "valid")
-    results = evaluate_run(run.folder, test, [f"fixed:{n}" for n in range(1, BLOCKS + 1)], say=lambda text: None).results
+    results = evaluate_run(
+        run.folder, test, [f"fixed:{n}" for n in range(1, BLOCKS + 1)], say=lambda text: None
+    ).results
     assert [result.average_exit for result in results] == [1, 2, 3, 4]

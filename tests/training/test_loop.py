@@ -1,4 +1,5 @@
-"""The training loop in this process: when it stops, what it keeps, and what it says when it cannot go on."""
+"""The training loop in this process: when it stops, what it keeps, and what it says when it cannot
+go on."""
 
 import json
 import re
@@ -12,12 +13,12 @@ import torch
 from tiny import ALONE, BLOCKS, no_scores, prepare_tiny, short_training, train
 
 from anydepth.errors import Interrupted, RunError, TrainingError
-from anydepth.exits.adaptive import load_model
 from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
-from anydepth.model.run import Run, create_run
 from anydepth.model.transformer import Transformer
+from anydepth.runs.models import load_model
+from anydepth.runs.run import Run, create_run
 from anydepth.text.batches import BatchStream, Position
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 from anydepth.training import loop
 from anydepth.training.distributed import Workers
 from anydepth.training.loop import Training
@@ -71,7 +72,9 @@ def test_training_lowers_the_loss_of_every_exit(data: PreparedData, tmp_path: Pa
 
 
 def test_the_best_weights_by_loss_are_those_of_the_lowest_mean_over_exits(data: PreparedData, tmp_path: Path) -> None:
-    run = create_run(tmp_path / "run", short_training(*OFTEN, "training.learning_rate=0.15", "training.final=best"), data)
+    run = create_run(
+        tmp_path / "run", short_training(*OFTEN, "training.learning_rate=0.15", "training.final=best"), data
+    )
     train(run, data)
     lines = valid_lines(run)
     best = min(lines, key=lambda line: sum(line["nll"]))
@@ -81,7 +84,9 @@ def test_the_best_weights_by_loss_are_those_of_the_lowest_mean_over_exits(data: 
     assert_same_tensors(run.weights_file, run.best_file(best["update"]))
 
 
-def test_the_best_weights_by_bleu_are_those_of_the_highest_exit_and_the_first_of_equals(data: PreparedData, tmp_path: Path) -> None:
+def test_the_best_weights_by_bleu_are_those_of_the_highest_exit_and_the_first_of_equals(
+    data: PreparedData, tmp_path: Path
+) -> None:
     changes = (*OFTEN, "validation.metric=bleu", "validation.sentences=5", "training.final=best")
     run = create_run(tmp_path / "run", short_training(*changes), data)
     training = train(run, data, score_exits=scripted_scores(3.0, 9.0, 2.0, 9.0, 8.0, 1.0))
@@ -97,7 +102,9 @@ def test_the_last_weights_are_those_of_the_last_update(data: PreparedData, tmp_p
     assert_same_tensors(run.weights_file, run.checkpoint_file(5))
 
 
-def test_the_average_is_the_mean_of_the_last_checkpoints_and_older_ones_are_gone(data: PreparedData, tmp_path: Path) -> None:
+def test_the_average_is_the_mean_of_the_last_checkpoints_and_older_ones_are_gone(
+    data: PreparedData, tmp_path: Path
+) -> None:
     run = create_run(tmp_path / "run", short_training("training.final=average", "training.average=3"), data)
     train(run, data)
     assert [update for update, _ in run.checkpoints()] == [6, 9, 12]
@@ -114,7 +121,13 @@ def test_the_last_update_is_validated_and_can_be_the_best(data: PreparedData, tm
 
 
 def test_training_stops_when_patience_is_lost(data: PreparedData, tmp_path: Path) -> None:
-    changes = (*OFTEN, "validation.metric=bleu", "validation.sentences=5", "training.patience=2", "training.updates=100")
+    changes = (
+        *OFTEN,
+        "validation.metric=bleu",
+        "validation.sentences=5",
+        "training.patience=2",
+        "training.updates=100",
+    )
     run = create_run(tmp_path / "run", short_training(*changes), data)
     training = train(run, data, score_exits=scripted_scores(5.0, 4.0, 7.0, 6.0, 7.0))
     assert (training.progress.update, training.progress.best_update) == (10, 6)
@@ -136,7 +149,8 @@ def batches_of(data: PreparedData, run: Run) -> list[list[int]]:
 
 
 def poison_before(monkeypatch: pytest.MonkeyPatch, training: Training, spoilt: int) -> None:
-    """Makes the source embeddings no numbers once update `spoilt` begins, after everything before it was saved."""
+    """Makes the source embeddings no numbers once update `spoilt` begins, after everything before
+    it was saved."""
 
     def accumulate(*arguments: Any, update: int, **options: Any) -> UpdateSums:
         if update == spoilt:
@@ -159,8 +173,10 @@ def test_a_loss_that_is_not_a_number_stops_with_its_pairs_and_keeps_the_last_goo
     pairs = ", ".join(str(number + 1) for number in batches[update - 1])
     first = data.source_tokenizer.decode(data.pairs("train").source(min(batches[update - 1])))
     expected = (
-        f"the loss is not a number at update {update}, in the batch of training pairs {pairs} (numbered as prepared; the first is "
-        f"{first!r}); {run.state_file} still holds the last good state; lower training.learning_rate (now 0.01) or look at those pairs"
+        f"the loss is not a number at update {update}, in the batch of training pairs {pairs} (numbered as "
+        "prepared; the first is "
+        f"{first!r}); {run.state_file} still holds the last good state; lower training.learning_rate (now "
+        "0.01) or look at those pairs"
     )
     assert str(caught.value) == expected
     assert json.loads(load_tensors(run.state_file)[1]["progress"])["update"] == update - 1
@@ -172,7 +188,9 @@ def test_a_failure_before_anything_was_saved_says_so(data: PreparedData, tmp_pat
     with Reporter(run, is_main=True) as reporter:
         training = Training(run, data, ALONE, reporter, no_scores)
         torch.nn.init.constant_(training.model.classifiers[2], float("inf"))
-        with pytest.raises(TrainingError, match=r"at update 1, .*; nothing was saved yet; lower training.learning_rate"):
+        with pytest.raises(
+            TrainingError, match=r"at update 1, .*; nothing was saved yet; lower training.learning_rate"
+        ):
             training.go()
 
 
@@ -180,8 +198,11 @@ class StoppedHereError(Exception):
     """What stands for a kill in this process."""
 
 
-def train_until(monkeypatch: pytest.MonkeyPatch, run: Run, data: PreparedData, last: int, *, asking: bool = False) -> None:
-    """Trains until the report of update `last`, where it dies at once, or with `asking` is asked to stop."""
+def train_until(
+    monkeypatch: pytest.MonkeyPatch, run: Run, data: PreparedData, last: int, *, asking: bool = False
+) -> None:
+    """Trains until the report of update `last`, where it dies at once, or with `asking` is asked to
+    stop."""
     report = Training.report
 
     def watched(training: Training, recent: Recent, rate: float) -> None:
@@ -208,7 +229,11 @@ def test_a_run_killed_after_its_best_validation_and_resumed_to_less_ends_with_we
     training = train(run, data, resume=True)
     assert training.progress.best_update in (4, 6)
     assert run.best_files() == [run.best_file(training.progress.best_update)]
-    assert run.log_file.read_text().splitlines()[-1].endswith(f"the best validation (update {training.progress.best_update})")
+    assert (
+        run.log_file.read_text()
+        .splitlines()[-1]
+        .endswith(f"the best validation (update {training.progress.best_update})")
+    )
     whole = create_run(tmp_path / "whole", short_training("training.final=best", "training.updates=6"), data)
     assert train(whole, data).progress.best_update == training.progress.best_update
     assert_same_tensors(run.weights_file, whole.weights_file)
@@ -223,7 +248,9 @@ def test_a_best_that_is_gone_is_refused_by_name_when_training_goes_on(data: Prep
         train(run, data, resume=True)
 
 
-@pytest.mark.parametrize(("final", "origin"), [("best", "the best validation (update 4)"), ("average", "the last update")])
+@pytest.mark.parametrize(
+    ("final", "origin"), [("best", "the best validation (update 4)"), ("average", "the last update")]
+)
 def test_an_interrupted_run_has_weights_until_it_goes_on(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, final: str, origin: str
 ) -> None:
@@ -252,7 +279,9 @@ def test_an_interruption_leaves_the_weights_of_a_training_that_ended(
     assert run.weights_file.read_bytes() == before
 
 
-def test_no_run_starts_from_one_that_was_interrupted(data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_starts_from_one_that_was_interrupted(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = create_run(tmp_path / "run", short_training(), data)
     train_until(monkeypatch, run, data, 2, asking=True)
     with pytest.raises(RunError, match=r"run was interrupted at update 2; let it end first with --resume$"):
@@ -261,8 +290,15 @@ def test_no_run_starts_from_one_that_was_interrupted(data: PreparedData, tmp_pat
 
 @pytest.mark.parametrize("final", ["best", "last", "average"])
 def test_weights_that_are_not_numbers_are_never_saved(data: PreparedData, tmp_path: Path, final: str) -> None:
-    run = create_run(tmp_path / "run", short_training("training.learning_rate=1e39", "training.updates=1", f"training.final={final}"), data)
-    words = r"^the weights are not numbers after update 1 \(.*\) and were not saved; nothing was saved yet; lower training.learning_rate"
+    run = create_run(
+        tmp_path / "run",
+        short_training("training.learning_rate=1e39", "training.updates=1", f"training.final={final}"),
+        data,
+    )
+    words = (
+        r"^the weights are not numbers after update 1 \(.*\) and were not saved; nothing was saved yet; lower "
+        r"training.learning_rate"
+    )
     with pytest.raises(TrainingError, match=words):
         train(run, data)
     assert list(run.folder.rglob("*.safetensors")) == []
@@ -282,7 +318,8 @@ def test_weights_that_stop_being_numbers_leave_the_last_good_state(
 
     monkeypatch.setattr(Training, "report", spoilt)
     with pytest.raises(
-        TrainingError, match=r"after update 6 \(classifiers\.1\) and were not saved; .*state\.safetensors still holds the last"
+        TrainingError,
+        match=r"after update 6 \(classifiers\.1\) and were not saved; .*state\.safetensors still holds the last",
     ):
         train(run, data)
     assert json.loads(load_tensors(run.state_file)[1]["progress"])["update"] == 3
@@ -308,9 +345,13 @@ def damaged(run: Run, damage: str) -> None:
     elif damage == "odd progress":
         save_tensors(run.state_file, tensors, notes | {"progress": '{"updates": 3}'})
     elif damage == "no moments":
-        save_tensors(run.state_file, {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}, notes)
+        save_tensors(
+            run.state_file, {name: tensor for name, tensor in tensors.items() if name.startswith("model.")}, notes
+        )
     elif damage == "other model":
-        save_tensors(run.state_file, {name: tensor for name, tensor in tensors.items() if "classifiers.1" not in name}, notes)
+        save_tensors(
+            run.state_file, {name: tensor for name, tensor in tensors.items() if "classifiers.1" not in name}, notes
+        )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from anydepth.training.losses import chunked_cross_entropy
 ROWS, DIM, VOCAB = 13, 12, 29
 
 
-def problem(*, rows: int = ROWS, dtype: torch.dtype = torch.float64, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def problem(
+    *, rows: int = ROWS, dtype: torch.dtype = torch.float64, scale: float = 1.0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(3)
     hidden = torch.randn(rows, DIM, generator=generator, dtype=dtype).mul_(scale).requires_grad_()
     classifier = torch.randn(VOCAB, DIM, generator=generator, dtype=dtype).requires_grad_()
@@ -24,7 +26,9 @@ def problem(*, rows: int = ROWS, dtype: torch.dtype = torch.float64, scale: floa
 
 
 def plain(hidden: Tensor, classifier: Tensor, targets: Tensor, weights: Tensor, smoothing: float) -> Tensor:
-    return (weights * F.cross_entropy(hidden @ classifier.t(), targets, label_smoothing=smoothing, reduction="none")).sum()
+    return (
+        weights * F.cross_entropy(hidden @ classifier.t(), targets, label_smoothing=smoothing, reduction="none")
+    ).sum()
 
 
 @pytest.mark.parametrize("rows_per_chunk", [1, 4, ROWS - 1, ROWS, ROWS + 1])
@@ -35,7 +39,9 @@ def test_value_and_gradients_equal_plain_cross_entropy_for_any_chunk(
     monkeypatch.setattr(losses, "CHUNK_ELEMENTS", rows_per_chunk * VOCAB)
     hidden, classifier, targets, weights = problem()
     expected = plain(hidden, classifier, targets, weights, smoothing)
-    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=smoothing, precision=torch.float64)
+    scored = chunked_cross_entropy(
+        hidden, classifier, targets, weights, label_smoothing=smoothing, precision=torch.float64
+    )
     torch.testing.assert_close(scored.total, expected)
     by_plain = torch.autograd.grad(expected * 1.7, (hidden, classifier))
     torch.testing.assert_close(torch.autograd.grad(scored.total * 1.7, (hidden, classifier)), by_plain)
@@ -47,7 +53,9 @@ def test_the_gradient_equals_finite_differences() -> None:
     hidden, classifier, targets, weights = problem()
 
     def total(hidden: Tensor, classifier: Tensor) -> Tensor:
-        return chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=torch.float64).total
+        return chunked_cross_entropy(
+            hidden, classifier, targets, weights, label_smoothing=0.1, precision=torch.float64
+        ).total
 
     assert torch.autograd.gradcheck(total, (hidden, classifier))
 
@@ -58,7 +66,10 @@ def test_single_precision_is_the_default_and_close_to_double() -> None:
     expected = plain(hidden, classifier, targets, weights, 0.1)
     torch.testing.assert_close(scored.total, expected)
     torch.testing.assert_close(
-        torch.autograd.grad(scored.total, (hidden, classifier)), torch.autograd.grad(expected, (hidden, classifier)), atol=1e-5, rtol=1e-4
+        torch.autograd.grad(scored.total, (hidden, classifier)),
+        torch.autograd.grad(expected, (hidden, classifier)),
+        atol=1e-5,
+        rtol=1e-4,
     )
 
 
@@ -100,8 +111,12 @@ def test_log_likelihoods_have_no_smoothing_and_correct_is_the_argmax() -> None:
     hidden, classifier, targets, weights = problem()
     logits = (hidden @ classifier.t()).detach()
     targets[::2] = logits.argmax(dim=1)[::2]
-    scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.3, precision=torch.float64, is_for_oracle=True)
-    torch.testing.assert_close(scored.log_likelihoods, torch.log_softmax(logits, dim=1).gather(1, targets[:, None])[:, 0])
+    scored = chunked_cross_entropy(
+        hidden, classifier, targets, weights, label_smoothing=0.3, precision=torch.float64, is_for_oracle=True
+    )
+    torch.testing.assert_close(
+        scored.log_likelihoods, torch.log_softmax(logits, dim=1).gather(1, targets[:, None])[:, 0]
+    )
     assert scored.correct.equal(logits.argmax(dim=1) == targets)
     assert scored.correct.any()
     assert not scored.correct.all()
@@ -115,7 +130,9 @@ def test_bfloat16_products_are_within_a_few_percent() -> None:
     expected = plain(hidden, classifier, targets, weights, 0.1)
     torch.testing.assert_close(scored.total, expected, rtol=0.01, atol=0)
     for found, exact in zip(
-        torch.autograd.grad(scored.total, (hidden, classifier)), torch.autograd.grad(expected, (hidden, classifier)), strict=True
+        torch.autograd.grad(scored.total, (hidden, classifier)),
+        torch.autograd.grad(expected, (hidden, classifier)),
+        strict=True,
     ):
         assert found.dtype == torch.float32
         assert (found - exact).norm() < 0.02 * exact.norm()
@@ -136,14 +153,18 @@ def test_of_equal_words_only_the_first_is_correct() -> None:
 def test_for_an_oracle_bfloat16_keeps_the_log_likelihoods_and_the_argmax_of_float32_and_its_gradient() -> None:
     hidden, classifier, targets, weights = problem(rows=400, dtype=torch.float32)
     exact, rough, for_oracle = (
-        chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=precision, is_for_oracle=is_for_oracle)
+        chunked_cross_entropy(
+            hidden, classifier, targets, weights, label_smoothing=0.1, precision=precision, is_for_oracle=is_for_oracle
+        )
         for precision, is_for_oracle in ((torch.float32, True), (torch.bfloat16, False), (torch.bfloat16, True))
     )
     assert (rough.log_likelihoods - exact.log_likelihoods).abs().max() > 0.01, "else this shows little"
     torch.testing.assert_close(for_oracle.log_likelihoods, exact.log_likelihoods, atol=1e-5, rtol=1e-5)
     assert for_oracle.correct.equal(exact.correct)
     for found, expected in zip(
-        torch.autograd.grad(for_oracle.total, (hidden, classifier)), torch.autograd.grad(exact.total, (hidden, classifier)), strict=True
+        torch.autograd.grad(for_oracle.total, (hidden, classifier)),
+        torch.autograd.grad(exact.total, (hidden, classifier)),
+        strict=True,
     ):
         assert (found - expected).norm() < 0.02 * expected.norm()
 
@@ -155,7 +176,9 @@ class LogitsSeen(TorchDispatchMode):
         super().__init__()
         self.bytes_by_address: dict[int, int] = {}
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         result = function(*args, **(kwargs or {}))
         for tensor in result if isinstance(result, (tuple, list)) else [result]:
             if isinstance(tensor, Tensor) and tensor.ndim > 1 and tensor.shape[-1] == VOCAB and tensor.shape[0] != DIM:
@@ -170,7 +193,9 @@ def test_one_chunk_of_logits_is_all_that_ever_exists(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(losses, "CHUNK_ELEMENTS", rows_per_chunk * VOCAB + 3)
     hidden, classifier, targets, weights = problem(rows=64, dtype=torch.float32)
     with LogitsSeen() as seen:
-        chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, precision=precision).total.backward()
+        chunked_cross_entropy(
+            hidden, classifier, targets, weights, label_smoothing=0.1, precision=precision
+        ).total.backward()
     assert list(seen.bytes_by_address.values()) == [rows_per_chunk * VOCAB * precision.itemsize]
     with LogitsSeen() as seen:
         plain(hidden, classifier, targets, weights, 0.1).backward()

@@ -1,4 +1,5 @@
-"""The objective: aligned and mixed losses, against separate losses and a recursion over positions."""
+"""The objective: aligned and mixed losses, against separate losses and a recursion over
+positions."""
 
 import math
 from dataclasses import replace
@@ -28,7 +29,9 @@ OMEGAS = {
 
 def aligned_rows(objective: TrainingObjective, batch: Batch) -> list[ExitRows]:
     memory = objective.model.encode(batch.source, batch.source_mask)
-    states = objective.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=objective.between_blocks)
+    states = objective.model.decode(
+        batch.target_inputs, memory, batch.source_mask, gradient_scales=objective.between_blocks
+    )
     return objective.aligned_rows(batch, states)
 
 
@@ -48,7 +51,10 @@ def separate_losses(model: Transformer, batch: Batch, smoothing: float) -> list[
     targets = batch.targets.masked_fill(~batch.target_mask, -100)
     return [
         F.cross_entropy(
-            (states[n - 1] @ model.classifier(n).t()).flatten(0, 1), targets.flatten(), label_smoothing=smoothing, reduction="sum"
+            (states[n - 1] @ model.classifier(n).t()).flatten(0, 1),
+            targets.flatten(),
+            label_smoothing=smoothing,
+            reduction="sum",
         )
         for n in model.config.classifier_exits
     ]
@@ -58,12 +64,15 @@ def separate_losses(model: Transformer, batch: Batch, smoothing: float) -> list[
 @pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])
 def test_the_aligned_loss_is_the_weighted_mean_of_the_exits_own_losses(weighting: str, classifiers: str) -> None:
     objective = new_objective(
-        f"training.exit_weights={weighting}" if weighting != "1" else 'training.exit_weights="1"', f"model.classifiers={classifiers}"
+        f"training.exit_weights={weighting}" if weighting != "1" else 'training.exit_weights="1"',
+        f"model.classifiers={classifiers}",
     )
     batch = tiny_batch()
     loss, likelihoods, rows, *_ = objective(batch, 0)
     omegas = OMEGAS[weighting]
-    expected = sum(omega * own for omega, own in zip(omegas, separate_losses(objective.model, batch, 0.1), strict=True)) / sum(omegas)
+    expected = sum(
+        omega * own for omega, own in zip(omegas, separate_losses(objective.model, batch, 0.1), strict=True)
+    ) / sum(omegas)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(gradients(objective, loss), gradients(objective, expected), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(likelihoods, torch.stack(separate_losses(objective.model, batch, 0.0)).detach())
@@ -92,7 +101,9 @@ def remember_exits(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> list[
 
 
 @pytest.mark.parametrize(("paths", "classifiers"), [(1, "untied"), (3, "untied"), (3, "tied")])
-def test_the_mixed_loss_equals_a_recursion_over_positions(monkeypatch: pytest.MonkeyPatch, paths: int, classifiers: str) -> None:
+def test_the_mixed_loss_equals_a_recursion_over_positions(
+    monkeypatch: pytest.MonkeyPatch, paths: int, classifiers: str
+) -> None:
     objective = new_objective("training.mode=mixed", f"training.paths={paths}", f"model.classifiers={classifiers}")
     batch = tiny_batch()
     seen = remember_exits(objective.model, monkeypatch)
@@ -105,7 +116,9 @@ def test_the_mixed_loss_equals_a_recursion_over_positions(monkeypatch: pytest.Mo
             batch.source, batch.source_mask, batch.target_inputs, batch.targets, batch.target_mask, strict=True
         )
     ]
-    by_path = [[exits[path * BATCH + row][batch.target_mask[row]].tolist() for row in range(BATCH)] for path in range(paths)]
+    by_path = [
+        [exits[path * BATCH + row][batch.target_mask[row]].tolist() for row in range(BATCH)] for path in range(paths)
+    ]
     expected = reference.mixed_loss(objective.model, sentences, by_path, 0.1)
     torch.testing.assert_close(loss, expected, atol=1e-4, rtol=1e-5)
     torch.testing.assert_close(gradients(objective, loss), gradients(objective, expected), atol=1e-4, rtol=1e-3)
@@ -172,11 +185,15 @@ def test_more_padding_changes_neither_loss_nor_gradient() -> None:
 
 @pytest.mark.parametrize("ratio", [0.3, 1.1])
 def test_gradient_scaling_reaches_every_block_with_the_factors_of_algorithm_1(ratio: float) -> None:
-    """Loss m reaches block m times gamma_m, block m - 1 times 1, a lower block n times the product of 1 / gamma_k, n < k < m."""
+    """Loss m reaches block m times gamma_m, block m - 1 times 1, a lower block n times the product
+    of 1 / gamma_k, n < k < m."""
     plain, scaled = new_objective(), new_objective(f"training.gradient_ratio={ratio}")
     batch = tiny_batch()
     gamma = {n: ratio * (BLOCKS - n) for n in range(1, BLOCKS)} | {BLOCKS: 1.0}
-    factors = {m: {m: gamma[m]} | {n: math.prod(1 / gamma[k] for k in range(n + 1, m)) for n in range(1, m)} for m in range(1, BLOCKS + 1)}
+    factors = {
+        m: {m: gamma[m]} | {n: math.prod(1 / gamma[k] for k in range(n + 1, m)) for n in range(1, m)}
+        for m in range(1, BLOCKS + 1)
+    }
     for m in range(1, BLOCKS + 1):
         found, expected = (
             gradients(objective.model, objective.decoding_loss([aligned_rows(objective, batch)[m - 1]]).total)

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from anydepth.errors import Interrupted, RunError
-from anydepth.model.metrics import metric_line, read_metrics
-from anydepth.model.run import Run
+from anydepth.runs.metrics import metric_line, read_metrics
+from anydepth.runs.run import Run
 from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
 from anydepth.training.signals import StopRequest
 from anydepth.training.update import UpdateSums
@@ -25,7 +25,9 @@ def test_going_back_drops_later_metrics_and_a_line_cut_short_and_goes_on_writing
     run = Run(tmp_path)
     run.seal.make()
     kept = [metric_line({"event": "train", "update": update}) for update in (1, 2)]
-    run.metrics_file.write_text("".join([*kept, metric_line({"event": "valid", "update": 3}), '{"event": "tr']), encoding="utf-8")
+    run.metrics_file.write_text(
+        "".join([*kept, metric_line({"event": "valid", "update": 3}), '{"event": "tr']), encoding="utf-8"
+    )
     with Reporter(run, is_main=True) as reporter:
         reporter.forget_after(2)
         reporter.measured("train", {"update": 3, "loss": 0.5})

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from tiny import exit_code_of, in_own_process, prepare_tiny, short_training, signal_at_write, train_in_own_process
 
-from anydepth.config import Config
+from anydepth.config.schema import Config
 from anydepth.model.checkpoint import load_tensors
-from anydepth.model.run import Run
+from anydepth.runs.run import Run
 
 CONFIG = short_training("training.final=average", "training.average=3")
 
@@ -35,15 +35,22 @@ def undisturbed(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def metrics(run: Run) -> list[dict[str, Any]]:
     """What was measured, without what the clock says."""
     lines = [json.loads(line) for line in run.metrics_file.read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in line.items() if key not in {"seconds", "tokens_per_second", "checksum"}} for line in lines]
+    return [
+        {key: value for key, value in line.items() if key not in {"seconds", "tokens_per_second", "checksum"}}
+        for line in lines
+    ]
 
 
 def assert_same_results(run: Run, expected: Run) -> None:
     weights = sorted(
-        path.relative_to(expected.folder) for path in expected.folder.rglob("[!.]*.safetensors") if path != expected.state_file
+        path.relative_to(expected.folder)
+        for path in expected.folder.rglob("[!.]*.safetensors")
+        if path != expected.state_file
     )
     assert len(weights) == 2 + CONFIG.training.average
-    assert weights == sorted(path.relative_to(run.folder) for path in run.folder.rglob("[!.]*.safetensors") if path != run.state_file)
+    assert weights == sorted(
+        path.relative_to(run.folder) for path in run.folder.rglob("[!.]*.safetensors") if path != run.state_file
+    )
     for path in weights:
         (mine, notes), (theirs, their_notes) = load_tensors(run.folder / path), load_tensors(expected.folder / path)
         assert notes == their_notes  # safetensors writes them in any order, so the bytes of two files may differ
@@ -65,8 +72,11 @@ def test_an_undisturbed_run_measures_every_update_once(undisturbed: Run) -> None
 
 
 @pytest.mark.parametrize("first", [5, *(pytest.param(first, marks=pytest.mark.soak) for first in (1, 8))])
-def test_a_run_killed_at_its_writes_ends_with_the_same_bits(data_folder: Path, undisturbed: Run, tmp_path: Path, first: int) -> None:
-    """Each attempt is killed five flushes, renames or removals of files later than the one before, until one comes through."""
+def test_a_run_killed_at_its_writes_ends_with_the_same_bits(
+    data_folder: Path, undisturbed: Run, tmp_path: Path, first: int
+) -> None:
+    """Each attempt is killed five flushes, renames or removals of files later than the one before,
+    until one comes through."""
     run = Run(tmp_path / "run")
     for write in range(first, first + 150, 5):
         disturb = partial(signal_at_write, signal.SIGKILL, write)
@@ -81,7 +91,9 @@ def test_a_run_killed_at_its_writes_ends_with_the_same_bits(data_folder: Path, u
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 6))])
-def test_a_run_killed_at_any_moment_ends_with_the_same_bits(data_folder: Path, undisturbed: Run, tmp_path: Path, seed: int) -> None:
+def test_a_run_killed_at_any_moment_ends_with_the_same_bits(
+    data_folder: Path, undisturbed: Run, tmp_path: Path, seed: int
+) -> None:
     run, randomness = Run(tmp_path / "run"), random.Random(seed)
     for _ in range(3):
         process = in_own_process(train_in_own_process, run.folder, data_folder, CONFIG)
@@ -117,8 +129,11 @@ def test_ctrl_c_leaves_a_state_and_one_sentence(data_folder: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_goes_on_as_if_nothing_had_been(data_folder: Path, undisturbed: Run, tmp_path: Path, number: int) -> None:
-    """The signal comes while the second validation keeps its weights, between two of the checkpoints that are averaged."""
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
+    data_folder: Path, undisturbed: Run, tmp_path: Path, number: int
+) -> None:
+    """The signal comes while the second validation keeps its weights, between two of the
+    checkpoints that are averaged."""
     run = Run(tmp_path / "run")
     disturb = partial(signal_at_write, number, 39)
     assert exit_code_of(in_own_process(train_in_own_process, run.folder, data_folder, CONFIG, disturb)) == 130
@@ -141,7 +156,10 @@ def test_every_kind_of_training_goes_on_with_the_same_bits(data_folder: Path, tm
     whole, parted = Run(tmp_path / "whole"), Run(tmp_path / "parted")
     assert exit_code_of(in_own_process(train_in_own_process, whole.folder, data_folder, config)) == 0
     disturb = partial(signal_at_write, signal.SIGKILL, 17)
-    assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config, disturb)) == -signal.SIGKILL
+    assert (
+        exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config, disturb))
+        == -signal.SIGKILL
+    )
     assert progress_of(parted)["update"] == 3
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config)) == 0
     assert whole.weights_file.read_bytes() == parted.weights_file.read_bytes()

@@ -3,7 +3,7 @@
 import pytest
 from tiny import tiny_config
 
-from anydepth.config import TrainingConfig
+from anydepth.config.schema import TrainingConfig
 from anydepth.training.schedule import budget_used, learning_rate
 
 

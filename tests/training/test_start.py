@@ -1,4 +1,5 @@
-"""From a command to a run: what a resumed run may change, and several processes that train one run."""
+"""From a command to a run: what a resumed run may change, and several processes that train one
+run."""
 
 import json
 import re
@@ -24,15 +25,15 @@ from tiny import (
     train_in_own_process,
 )
 
-from anydepth.checksums import file_hash
-from anydepth.config import save_config
+from anydepth.config.loading import save_config
 from anydepth.errors import ConfigError, CorpusError, RunError
-from anydepth.exits.adaptive import HALTING, load_model, new_model
+from anydepth.files.checksums import file_hash
+from anydepth.files.seal import write_text
 from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
-from anydepth.model.run import Run, create_run
-from anydepth.seal import write_text
+from anydepth.runs.models import HALTING, load_model, new_model
+from anydepth.runs.run import Run, create_run
 from anydepth.text.batches import BatchStream, Position
-from anydepth.text.prepare import PreparedData
+from anydepth.text.prepared import PreparedData
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run, training_data
 
 KINDS = ["sequence", "multinomial", "geometric"]
@@ -63,7 +64,11 @@ def train_losses(run: Run) -> list[float]:
 
 def go_on_from(origin: Run, folder: Path, *changes: str) -> Run:
     """A run that starts from the weights of `origin` and is trained to its end."""
-    train_run(folder, lambda: continued_run(folder, origin.folder, None, list(changes), overwrite=False), lambda data, config: no_scores)
+    train_run(
+        folder,
+        lambda: continued_run(folder, origin.folder, None, list(changes), overwrite=False),
+        lambda data, config: no_scores,
+    )
     return Run(folder)
 
 
@@ -75,8 +80,16 @@ def test_a_new_run_has_the_settings_of_its_file_and_the_changes(data: PreparedDa
 
 def test_a_run_gone_on_with_for_longer_is_one_that_was_long_from_the_start(data: PreparedData, tmp_path: Path) -> None:
     long, grown = Run(tmp_path / "long"), Run(tmp_path / "grown")
-    train_run(long.folder, lambda: create_run(long.folder, short_training("training.updates=6"), data), lambda data, config: no_scores)
-    train_run(grown.folder, lambda: create_run(grown.folder, short_training("training.updates=3"), data), lambda data, config: no_scores)
+    train_run(
+        long.folder,
+        lambda: create_run(long.folder, short_training("training.updates=6"), data),
+        lambda data, config: no_scores,
+    )
+    train_run(
+        grown.folder,
+        lambda: create_run(grown.folder, short_training("training.updates=3"), data),
+        lambda data, config: no_scores,
+    )
     train_run(grown.folder, lambda: resumed_run(grown.folder, ["training.updates=6"]), lambda data, config: no_scores)
     assert grown.config == long.config
     assert grown.weights_file.read_bytes() == long.weights_file.read_bytes()
@@ -86,7 +99,9 @@ def test_a_run_gone_on_with_for_longer_is_one_that_was_long_from_the_start(data:
 @pytest.mark.parametrize("change", ["training.seed=2", "model.blocks=2", "training.learning_rate=1", "nonsense"])
 def test_a_resumed_run_keeps_what_it_computes(data: PreparedData, tmp_path: Path, change: str) -> None:
     run = create_run(tmp_path / "run", short_training(), data)
-    with pytest.raises(ConfigError, match=rf"--set {re.escape(change)}: a resumed run keeps its settings, except updates, minutes"):
+    with pytest.raises(
+        ConfigError, match=rf"--set {re.escape(change)}: a resumed run keeps its settings, except updates, minutes"
+    ):
         resumed_run(run.folder, [change])
     assert run.config == short_training()
 
@@ -95,15 +110,20 @@ def test_other_data_at_the_same_place_is_refused(data: PreparedData, tmp_path: P
     run = create_run(tmp_path / "run", short_training(), data)
     assert training_data(run).fingerprint == data.fingerprint
     write_text(run.data_file, json.dumps(run.data_note() | {"fingerprint": "another"}))
-    with pytest.raises(RunError, match=rf"is not the data that {re.escape(str(run.folder))} was made with \(its fingerprint differs\)"):
+    with pytest.raises(
+        RunError, match=rf"is not the data that {re.escape(str(run.folder))} was made with \(its fingerprint differs\)"
+    ):
         training_data(run)
 
 
-def test_two_processes_train_the_run_that_one_trains_with_twice_the_accumulation(data: PreparedData, tmp_path: Path) -> None:
+def test_two_processes_train_the_run_that_one_trains_with_twice_the_accumulation(
+    data: PreparedData, tmp_path: Path
+) -> None:
     port = free_port()
     one, two = Run(tmp_path / "one"), Run(tmp_path / "two")
     processes = [
-        in_own_process(train_as_worker, rank, 2, port, two.folder, data.folder, short_training("training.updates=4")) for rank in range(2)
+        in_own_process(train_as_worker, rank, 2, port, two.folder, data.folder, short_training("training.updates=4"))
+        for rank in range(2)
     ]
     config = short_training("training.updates=4", "training.accumulation=2")
     train_run(one.folder, lambda: create_run(one.folder, config, data), lambda data, config: no_scores)
@@ -143,16 +163,27 @@ def test_token_files_that_have_changed_are_refused_before_a_run_is_made(tmp_path
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_whose_budget_is_spent_says_how_to_train_on(data: PreparedData, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_whose_budget_is_spent_says_how_to_train_on(
+    data: PreparedData, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     run = Run(tmp_path / "run")
-    train_run(run.folder, lambda: create_run(run.folder, short_training("training.updates=2"), data), lambda data, config: no_scores)
+    train_run(
+        run.folder,
+        lambda: create_run(run.folder, short_training("training.updates=2"), data),
+        lambda data, config: no_scores,
+    )
     weights = run.weights_file.read_bytes()
     train_run(run.folder, lambda: resumed_run(run.folder, []), lambda data, config: no_scores)
-    assert "the budget was spent after update 2; to train on, raise training.updates or --minutes" in capfd.readouterr().err
+    assert (
+        "the budget was spent after update 2; to train on, raise training.updates or --minutes"
+        in capfd.readouterr().err
+    )
     assert run.weights_file.read_bytes() == weights
 
 
-def test_a_continued_run_starts_from_the_weights_and_keeps_tokenizers_data_and_settings(origin: Run, tmp_path: Path) -> None:
+def test_a_continued_run_starts_from_the_weights_and_keeps_tokenizers_data_and_settings(
+    origin: Run, tmp_path: Path
+) -> None:
     changes = ("exits.halting=geometric", "training.updates=1", "training.learning_rate=1e-9", "training.final=last")
     run = go_on_from(origin, tmp_path / "run", *changes)
     before, after = load_tensors(origin.weights_file)[0], load_tensors(run.weights_file)[0]
@@ -168,13 +199,19 @@ def test_a_continued_run_starts_from_the_weights_and_keeps_tokenizers_data_and_s
 
 
 def test_a_run_that_lost_the_weights_to_start_from_does_not_start_from_chance(origin: Run, tmp_path: Path) -> None:
-    run = continued_run(tmp_path / "run", origin.folder, None, ["exits.halting=geometric", "training.updates=1"], overwrite=False)
+    run = continued_run(
+        tmp_path / "run", origin.folder, None, ["exits.halting=geometric", "training.updates=1"], overwrite=False
+    )
     run.start_file.unlink()
-    with pytest.raises(RunError, match=r"there is no .*start.safetensors, which this run was to start from; make the run again"):
+    with pytest.raises(
+        RunError, match=r"there is no .*start.safetensors, which this run was to start from; make the run again"
+    ):
         train_run(run.folder, lambda: run, lambda data, config: lambda model: [])
 
 
-def test_a_run_with_weights_to_start_from_but_without_a_note_of_their_origin_starts_from_them(origin: Run, tmp_path: Path) -> None:
+def test_a_run_with_weights_to_start_from_but_without_a_note_of_their_origin_starts_from_them(
+    origin: Run, tmp_path: Path
+) -> None:
     changes = ["exits.halting=geometric", "training.updates=1", "training.learning_rate=1e-9", "training.final=last"]
     run = continued_run(tmp_path / "run", origin.folder, None, changes, overwrite=False)
     run.origin_file.unlink()
@@ -187,15 +224,27 @@ def test_a_run_with_weights_to_start_from_but_without_a_note_of_their_origin_sta
 def test_the_settings_of_a_continued_run_may_come_from_a_file_and_from_changes(origin: Run, tmp_path: Path) -> None:
     (tmp_path / "exits.toml").write_text('[exits]\nhalting = "multinomial"\noracle = "likelihood"\n', encoding="utf-8")
     run = continued_run(
-        tmp_path / "run", origin.folder, tmp_path / "exits.toml", ["exits.oracle=correctness", "training.minutes=2"], overwrite=False
+        tmp_path / "run",
+        origin.folder,
+        tmp_path / "exits.toml",
+        ["exits.oracle=correctness", "training.minutes=2"],
+        overwrite=False,
     )
-    expected = ("training.updates=3", "decoding.beam=3", "exits.halting=multinomial", "exits.oracle=correctness", "training.minutes=2")
+    expected = (
+        "training.updates=3",
+        "decoding.beam=3",
+        "exits.halting=multinomial",
+        "exits.oracle=correctness",
+        "training.minutes=2",
+    )
     assert run.config == short_training(*expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("oracle", ["likelihood", "correctness"])
-def test_every_halting_module_learns_from_every_oracle_and_tells_how(origin: Run, tmp_path: Path, kind: str, oracle: str) -> None:
+def test_every_halting_module_learns_from_every_oracle_and_tells_how(
+    origin: Run, tmp_path: Path, kind: str, oracle: str
+) -> None:
     run = go_on_from(origin, tmp_path / "run", f"exits.halting={kind}", f"exits.oracle={oracle}", "training.updates=2")
     lines = train_lines(run)
     assert [line["update"] for line in lines] == [1, 2]
@@ -210,7 +259,13 @@ def test_every_halting_module_learns_from_every_oracle_and_tells_how(origin: Run
 
 
 def test_an_exit_loss_falls_where_there_is_nothing_else_to_learn(origin: Run, tmp_path: Path) -> None:
-    changes = ("exits.halting=geometric", "exits.stop_gradient=true", "exits.exit_penalty=1e6", "training.updates=8", "model.dropout=0")
+    changes = (
+        "exits.halting=geometric",
+        "exits.stop_gradient=true",
+        "exits.exit_penalty=1e6",
+        "training.updates=8",
+        "model.dropout=0",
+    )
     run = go_on_from(origin, tmp_path / "run", *changes)
     first, *_, last = train_lines(run)
     assert first["oracle_exits"] == last["oracle_exits"] == [1.0, 0.0, 0.0, 0.0]
@@ -218,14 +273,20 @@ def test_an_exit_loss_falls_where_there_is_nothing_else_to_learn(origin: Run, tm
 
 
 def test_a_run_without_a_halting_module_tells_nothing_of_exits(origin: Run) -> None:
-    assert not any(key in line for line in train_lines(origin) for key in ("exit_loss", "oracle_exits", "halting_exits"))
+    assert not any(
+        key in line for line in train_lines(origin) for key in ("exit_loss", "oracle_exits", "halting_exits")
+    )
 
 
-def test_a_run_continued_from_a_continued_run_keeps_its_halting_module_unless_another_is_asked_for(origin: Run, tmp_path: Path) -> None:
+def test_a_run_continued_from_a_continued_run_keeps_its_halting_module_unless_another_is_asked_for(
+    origin: Run, tmp_path: Path
+) -> None:
     hardly = ("training.updates=1", "training.learning_rate=1e-9", "training.final=last")
     second = go_on_from(origin, tmp_path / "second", "exits.halting=geometric", *hardly)
     third = go_on_from(second, tmp_path / "third", *hardly, "training.seed=9")
-    torch.testing.assert_close(load_tensors(third.weights_file)[0], load_tensors(second.weights_file)[0], atol=1e-7, rtol=0)
+    torch.testing.assert_close(
+        load_tensors(third.weights_file)[0], load_tensors(second.weights_file)[0], atol=1e-7, rtol=0
+    )
     fourth = go_on_from(second, tmp_path / "fourth", *hardly, "exits.halting=multinomial")
     assert {name for name in load_tensors(fourth.weights_file)[0] if name.startswith(HALTING)} == {
         "halting.token_scores.weight",
@@ -234,16 +295,21 @@ def test_a_run_continued_from_a_continued_run_keeps_its_halting_module_unless_an
 
 
 @pytest.mark.parametrize("write", [5, 14])
-def test_a_continued_run_killed_before_its_first_save_starts_from_the_same_weights(origin: Run, tmp_path: Path, write: int) -> None:
-    """`write` counts flushes, renames and removals of files: the metrics are written anew (4), then comes the first checkpoint (6), then
-    the state, whose fourth write is its renaming."""
+def test_a_continued_run_killed_before_its_first_save_starts_from_the_same_weights(
+    origin: Run, tmp_path: Path, write: int
+) -> None:
+    """`write` counts flushes, renames and removals of files: the metrics are written anew (4), then
+    comes the first checkpoint (6), then the state, whose fourth write is its renaming."""
     changes = ["exits.halting=geometric", "exits.path_weight=0.5", "training.updates=4", "training.final=last"]
     whole = continued_run(tmp_path / "whole", origin.folder, None, changes, overwrite=False)
     parted = Run(Path(shutil.copytree(whole.folder, tmp_path / "parted")))
     data_folder, config = Path(whole.data_note()["folder"]), whole.config
     assert exit_code_of(in_own_process(train_in_own_process, whole.folder, data_folder, config)) == 0
     disturb = partial(signal_at_write, signal.SIGKILL, write)
-    assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config, disturb)) == -signal.SIGKILL
+    assert (
+        exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config, disturb))
+        == -signal.SIGKILL
+    )
     assert not parted.state_file.exists()
     assert len(train_lines(parted)) == 3, "it was killed after some updates"
     assert exit_code_of(in_own_process(train_in_own_process, parted.folder, data_folder, config)) == 0
@@ -265,13 +331,17 @@ def test_a_batch_that_one_workers_oracle_refuses_ends_every_worker_and_is_told_o
         model.source_embedding.weight[min(others - seen)] = 3e38  # a number, and no longer one after the first sum
     save_tensors(run.start_file, model_tensors(model))
     port = free_port()
-    processes = [in_own_process(train_as_worker, rank, 2, port, run.folder, data.folder, run.config) for rank in range(2)]
+    processes = [
+        in_own_process(train_as_worker, rank, 2, port, run.folder, data.folder, run.config) for rank in range(2)
+    ]
     assert [exit_code_of(process) for process in processes] == [1, 2]
     silent, told = (run.folder.with_suffix(f".error{rank}").read_text(encoding="utf-8") for rank in range(2))
     assert silent == ""
     (number,) = second
     assert re.match(
-        rf"the oracle cannot choose: the log-likelihood at exit 1 is not a number at token 1 of training pair {number + 1};", told
+        r"the oracle cannot choose: the log-likelihood at exit 1 is not a number at token 1 of training pair "
+        rf"{number + 1};",
+        told,
     )
 
 
@@ -289,8 +359,14 @@ def refused_without_a_trace(
     ("change", "message"),
     [
         ("model.blocks=3", r"^model\.blocks = 3 is not that of .*run \(4\); --from keeps the shape of the model$"),
-        ("model.classifiers=tied", r"^model\.classifiers = 'tied' is not that of .*run \('untied'\); --from keeps the shape of the model$"),
-        ("model.decoder.dim=16", r"^model\.decoder = .*'dim': 16.* is not that of .*'dim': 12.*; --from keeps the shape of the model$"),
+        (
+            "model.classifiers=tied",
+            r"^model\.classifiers = 'tied' is not that of .*run \('untied'\); --from keeps the shape of the model$",
+        ),
+        (
+            "model.decoder.dim=16",
+            r"^model\.decoder = .*'dim': 16.* is not that of .*'dim': 12.*; --from keeps the shape of the model$",
+        ),
         ("model.bloks=3", r"^--set model\.bloks=3: there is no setting model\.bloks; did you mean model\.blocks\?$"),
     ],
 )
@@ -307,7 +383,10 @@ def test_dropout_is_no_shape(origin: Run, tmp_path: Path) -> None:
 def test_text_in_another_vocabulary_is_refused(origin: Run, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = prepare_tiny(tmp_path / "other", joint=True)
-    message = rf"{re.escape(str(other.folder))} has another vocabulary than .*; only text prepared with the run's tokenizer can be used"
+    message = (
+        rf"{re.escape(str(other.folder))} has another vocabulary than .*; only text prepared with the run's "
+        r"tokenizer can be used"
+    )
     refused_without_a_trace(RunError, message, tmp_path / "run", origin.folder, data=other.folder)
 
 
@@ -344,7 +423,8 @@ def test_weights_that_are_not_numbers_are_refused(origin: Run, tmp_path: Path, b
     tensors["decoder.1.feed_forward.inner.bias"][3] = bad
     save_tensors(own.weights_file, tensors)
     message = (
-        rf"^{re.escape(str(own.weights_file))} has weights that are not numbers \(decoder\.1\.feed_forward\.inner\.bias\); "
+        rf"^{re.escape(str(own.weights_file))} has weights that are not numbers "
+        r"\(decoder\.1\.feed_forward\.inner\.bias\); "
         r"train again with a lower training\.learning_rate$"
     )
     refused_without_a_trace(RunError, message, tmp_path / "run", own.folder, "exits.halting=geometric")

@@ -1,4 +1,5 @@
-"""One update: the same gradient however the global batch is cut, clipped, and refused when it is not a number."""
+"""One update: the same gradient however the global batch is cut, clipped, and refused when it is
+not a number."""
 
 import re
 from pathlib import Path
@@ -71,7 +72,9 @@ def test_the_gradient_is_that_of_the_mean_over_target_tokens() -> None:
     objective = TrainingObjective(tiny_model(), tiny_config())
     total = sum(objective(make_batch(tiny_pairs(5), part), 0)[0] for part in ([0, 1], [2]))
     (total / sums.tokens).backward()
-    torch.testing.assert_close(found, {name: parameter.grad for name, parameter in objective.named_parameters()}, atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(
+        found, {name: parameter.grad for name, parameter in objective.named_parameters()}, atol=1e-6, rtol=1e-4
+    )
 
 
 def test_dropout_belongs_to_seed_and_update() -> None:
@@ -91,10 +94,14 @@ def test_every_seed_update_and_slot_has_a_seed_of_its_own() -> None:
     [("training.mode=aligned",), ("training.mode=mixed",), (*HALTING, "exits.path_weight=0.5")],
     ids=["aligned", "mixed", "halting and path"],
 )
-def test_two_processes_give_the_gradient_of_one_that_accumulates_twice_as_much(tmp_path: Path, changes: tuple[str, ...]) -> None:
+def test_two_processes_give_the_gradient_of_one_that_accumulates_twice_as_much(
+    tmp_path: Path, changes: tuple[str, ...]
+) -> None:
     config, port = tiny_config(*DROPOUT, *changes), free_port()
     files = [tmp_path / f"{rank}.safetensors" for rank in range(2)]
-    processes = [in_own_process(gradients_in_own_process, rank, 2, port, 2, config, file) for rank, file in enumerate(files)]
+    processes = [
+        in_own_process(gradients_in_own_process, rank, 2, port, 2, config, file) for rank, file in enumerate(files)
+    ]
     expected = {name: parameter.grad for name, parameter in gradients_of_update_7(config, ALONE, 4).named_parameters()}
     assert [exit_code_of(process) for process in processes] == [0, 0]
     first, second = (load_file(file) for file in files)
@@ -161,7 +168,14 @@ def test_a_failure_names_the_pairs_of_the_bad_batch_alone() -> None:
     token = pairs.source(0)[0]
     without = [number for number in range(30) if token not in pairs.source(number)]
     good, bad = make_batch(pairs, without[:3]), make_batch(pairs, [0, without[4]])
-    error = failure([good, bad], losses_of(poisoned_objective(bad), [good, bad]), ALONE, update=9, text_of=str, advice="do something")
+    error = failure(
+        [good, bad],
+        losses_of(poisoned_objective(bad), [good, bad]),
+        ALONE,
+        update=9,
+        text_of=str,
+        advice="do something",
+    )
     expected = f"the loss is not a number at update 9, in the batch of training pairs 1, {without[4] + 1} "
     assert str(error) == expected + "(numbered as prepared; the first is '0'); do something"
 
@@ -170,4 +184,6 @@ def test_a_failure_of_the_gradient_alone_names_all_batches_and_shortens_long_lis
     objective = TrainingObjective(tiny_model(), tiny_config())
     batches = [make_batch(tiny_pairs(30), range(start, start + 15)) for start in (0, 15)]
     error = failure(batches, losses_of(objective, batches), ALONE, update=2, text_of=str, advice="do something")
-    assert re.fullmatch(r"the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more \(.*\); do something", str(error))
+    assert re.fullmatch(
+        r"the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more \(.*\); do something", str(error)
+    )

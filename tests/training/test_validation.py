@@ -9,7 +9,9 @@ from anydepth.training.validation import validation_losses
 
 
 @pytest.mark.parametrize("change", ["model.classifiers=untied", "model.classifiers=tied", "model.exits=last"])
-def test_validation_is_the_mean_over_tokens_of_sentences_taken_one_by_one(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+def test_validation_is_the_mean_over_tokens_of_sentences_taken_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
     monkeypatch.setattr(validation, "ROWS", 5)
     model, pairs = tiny_model(change), tiny_pairs(9)
     totals, tokens = torch.zeros(len(model.config.classifier_exits)), 0
@@ -18,7 +20,11 @@ def test_validation_is_the_mean_over_tokens_of_sentences_taken_one_by_one(monkey
             batch = make_batch(pairs, [number])
             states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask)
             for place, n in enumerate(model.config.classifier_exits):
-                totals[place] += F.cross_entropy(states[n - 1, 0] @ model.classifier(n).t(), batch.targets[0], reduction="sum")
+                totals[place] += F.cross_entropy(
+                    states[n - 1, 0] @ model.classifier(n).t(), batch.targets[0], reduction="sum"
+                )
             tokens += batch.tokens
     for batch_tokens in (1, 20, 1000):
-        assert validation_losses(model, pairs, batch_tokens=batch_tokens) == pytest.approx((totals / tokens).tolist(), rel=1e-5)
+        assert validation_losses(model, pairs, batch_tokens=batch_tokens) == pytest.approx(
+            (totals / tokens).tolist(), rel=1e-5
+        )

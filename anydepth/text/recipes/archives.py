@@ -1,4 +1,5 @@
-"""The files that a recipe needs, found by name in archives and folders and read as streams; nothing is ever unpacked to disk."""
+"""The files that a recipe needs, found by name in archives and folders and read as streams; nothing
+is ever unpacked to disk."""
 
 import gzip
 import lzma
@@ -19,8 +20,9 @@ BYTES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A file that a recipe needs: the names it goes by, of which the first that is there counts, and those of its official archive."""
+class WantedFile:
+    """A file that a recipe needs: the names it goes by, of which the first that is there counts,
+    and those of its official archive."""
 
     names: tuple[str, ...]
     archives: tuple[str, ...]
@@ -31,7 +33,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of one sentence a line: `member` of the archive at `place`, or the file at `place` itself."""
+    """A file of one sentence a line: `member` of the archive at `place`, or the file at `place`
+    itself."""
 
     place: Path
     member: str | None = None
@@ -75,14 +78,19 @@ def readable(name: object) -> Iterator[None]:
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, tarfile.TarError) as error:
         raise AnydepthError(f"{name} is cut short, damaged or no tar archive; download it again") from error
     except OSError as error:
-        raise AnydepthError(f"cannot read {name}: {error.strerror or error}; check the path and its permissions") from error
+        raise AnydepthError(
+            f"cannot read {name}: {error.strerror or error}; check the path and its permissions"
+        ) from error
 
 
-def find_files(places: Sequence[Path], wanted: Sequence[Wanted], *, report: Callable[[str], None]) -> list[TextFile]:
+def find_files(
+    places: Sequence[Path], wanted: Sequence[WantedFile], *, report: Callable[[str], None]
+) -> list[TextFile]:
     """Where each wanted file is, in the order of `wanted`; all that are missing are named at once.
 
-    A place is an archive, one of the files, or a folder with archives or files at any depth. Only the last part of a name counts, so
-    that folders may be called anything, and links in archives are no files.
+    A place is an archive, one of the files, or a folder with archives or files at any depth. Only
+    the last part of a name counts, so that folders may be called anything, and links in archives
+    are no files.
     """
     found: dict[str, list[TextFile]] = defaultdict(list)
     for place in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
@@ -91,7 +99,10 @@ def find_files(places: Sequence[Path], wanted: Sequence[Wanted], *, report: Call
     missing = [file for file in wanted if not any(name in found for name in file.names)]
     if missing:
         where = " and ".join(map(str, places))
-        raise UsageError(f"{where} lacks {', '.join(map(str, missing))}; give every archive with --archive, or a folder that has them")
+        raise UsageError(
+            f"{where} lacks {', '.join(map(str, missing))}; give every archive with --archive, or a folder that "
+            "has them"
+        )
     return [_only(found[next(name for name in file.names if name in found)]) for file in wanted]
 
 
@@ -102,17 +113,22 @@ def in_twos(files: Sequence[TextFile]) -> list[tuple[TextFile, TextFile]]:
 
 def _only(files: list[TextFile]) -> TextFile:
     if len(files) > 1:
-        raise UsageError(f"{files[0].name} is there {len(files)} times ({', '.join(map(str, files))}); give the one that is meant alone")
+        raise UsageError(
+            f"{files[0].name} is there {len(files)} times ({', '.join(map(str, files))}); give the one that is "
+            "meant alone"
+        )
     return files[0]
 
 
-def _wanted_in(place: Path, wanted: Sequence[Wanted], report: Callable[[str], None]) -> Iterator[TextFile]:
+def _wanted_in(place: Path, wanted: Sequence[WantedFile], report: Callable[[str], None]) -> Iterator[TextFile]:
     names = {name for file in wanted for name in file.names}
     archives = {name for file in wanted for name in file.archives}
     if not place.exists():
         raise UsageError(f"there is no {place}; give the archive as it was downloaded, or the folder it is in")
     if not place.is_file() and not place.is_dir():
-        raise UsageError(f"{place} is neither a file nor a folder; give the archive as it was downloaded, or the folder it is in")
+        raise UsageError(
+            f"{place} is neither a file nor a folder; give the archive as it was downloaded, or the folder it is in"
+        )
     if place.is_dir():
         for path in _files_under(place):
             if path.name in names:
@@ -132,7 +148,8 @@ def _files_under(folder: Path) -> Iterator[Path]:
 
 
 def _members(path: Path, names: set[str], report: Callable[[str], None]) -> Iterator[TextFile]:
-    """The wanted members of an archive, which is read to its end, so that damage shows before the long work."""
+    """The wanted members of an archive, which is read to its end, so that damage shows before the
+    long work."""
     report(f"looking through {path.name}")
     with readable(path), tarfile.open(path) as archive:
         for info in archive:

@@ -3,26 +3,33 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from anydepth.text.recipes.archives import TextFile, Wanted, in_twos
+from anydepth.text.recipes.archives import TextFile, WantedFile, in_twos
 from anydepth.text.recipes.moses import Cleaning, PairTokenizer, load_sacremoses, lowercased
 from anydepth.text.recipes.pairs import in_step, tokenized, told
 from anydepth.text.recipes.segments import segment_pairs
-from anydepth.text.recipes.writing import Expected, Recipe, Record, SplitWriter, write_recipe
+from anydepth.text.recipes.writing import CorpusRecipe, CorpusRecord, Expected, SplitWriter, write_recipe
 
 LANGUAGES = ("de", "en")
 TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 VALID_EVERY = 23
 EXPECTED = {"train": Expected(160_239), "valid": Expected(7_283), "test": Expected(6_750)}
-# Lines with these are about the talk; the last five are not in the archive of 2014, but in those of later years.
+# Lines with these are about the talk; the last five are not in the archive of 2014, but in those of
+# later years.
 METADATA = ("<url>", "<talkid>", "<keywords>", "<speaker>", "<reviewer>", "<translator>", "<doc ", "</doc>")
 # These stand around text that is kept.
 TAGS = ("<title>", "</title>", "<description>", "</description>")
 
 
 def write_iwslt14(
-    places: Sequence[Path], to: Path, *, keep_case: bool = False, jobs: int = 1, report: Callable[[str], None] = lambda line: None
-) -> Record:
-    """The record of the splits at `to`, made from de-en.tgz as prepare-iwslt14.sh of fairseq makes them, up to its BPE."""
+    places: Sequence[Path],
+    to: Path,
+    *,
+    keep_case: bool = False,
+    jobs: int = 1,
+    report: Callable[[str], None] = lambda line: None,
+) -> CorpusRecord:
+    """The record of the splits at `to`, made from de-en.tgz as prepare-iwslt14.sh of fairseq makes
+    them, up to its BPE."""
     load_sacremoses()
     cleaning = Cleaning()
     finish: Callable[[str], str] = str if keep_case else lowercased
@@ -46,7 +53,8 @@ def write_iwslt14(
 
 
 def talk_text(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of text with titles and descriptions, freed of their tags; other lines about the talk are left out."""
+    """The lines of text with titles and descriptions, freed of their tags; other lines about the
+    talk are left out."""
     for line in lines:
         if not any(tag in line for tag in METADATA):
             for tag in TAGS:
@@ -54,13 +62,13 @@ def talk_text(lines: Iterable[str]) -> Iterator[str]:
             yield line
 
 
-def _recipe(cleaning: Cleaning, *, keep_case: bool) -> Recipe:
+def _recipe(cleaning: Cleaning, *, keep_case: bool) -> CorpusRecipe:
     names = [f"train.tags.de-en.{language}" for language in LANGUAGES]
     names += [f"IWSLT14.{test}.de-en.{language}.xml" for test in TEST_SETS for language in LANGUAGES]
-    return Recipe(
+    return CorpusRecipe(
         name="iwslt14",
         languages=LANGUAGES,
-        wanted=[Wanted((name,), ("de-en.tgz",)) for name in names],
+        wanted=[WantedFile((name,), ("de-en.tgz",)) for name in names],
         expected=EXPECTED,
         settings={
             "tokenizer": "moses",

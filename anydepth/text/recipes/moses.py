@@ -1,4 +1,5 @@
-"""Moses' handling of text as the paper's data had it: tokens, punctuation and case, by way of sacremoses."""
+"""Moses' handling of text as the paper's data had it: tokens, punctuation and case, by way of
+sacremoses."""
 
 import re
 import unicodedata
@@ -17,14 +18,18 @@ def load_sacremoses() -> ModuleType:
     try:
         import sacremoses
     except ImportError as error:
-        raise UsageError("this recipe needs the package sacremoses; get it with `pip install 'anydepth[recipes]'`") from error
+        raise UsageError(
+            "this recipe needs the package sacremoses; get it with `pip install 'anydepth[recipes]'`"
+        ) from error
     return sacremoses  # type: ignore[no-any-return]
 
 
 def moses_tokenizer(language: str, *, split_hyphens: bool = False) -> Callable[[str], str]:
-    """A function from a line to its tokens with spaces between, special characters escaped (' is &apos;), as tokenizer.perl does.
+    """A function from a line to its tokens with spaces between, special characters escaped (' is
+    &apos;), as tokenizer.perl does.
 
-    Departure from sacremoses: the period of the last word is always a token of its own ("u.s ."), as in the paper's data.
+    Departure from sacremoses: the period of the last word is always a token of its own ("u.s ."),
+    as in the paper's data.
     """
     tokenize = load_sacremoses().MosesTokenizer(lang=language).tokenize
 
@@ -36,20 +41,23 @@ def moses_tokenizer(language: str, *, split_hyphens: bool = False) -> Callable[[
 
 
 def moses_normalizer(language: str) -> Callable[[str], str]:
-    """A function from a line to the line with plain quotes, dashes and spaces, as normalize-punctuation.perl does."""
+    """A function from a line to the line with plain quotes, dashes and spaces, as
+    normalize-punctuation.perl does."""
     normalize: Callable[[str], str] = load_sacremoses().MosesPunctNormalizer(lang=language, perl_parity=True).normalize
     return normalize
 
 
 def printable(line: str) -> str:
-    """The line with a space for each control, format, unassigned or private character (remove-non-printing-char.perl)."""
+    """The line with a space for each control, format, unassigned or private character
+    (remove-non-printing-char.perl)."""
     if line.isprintable():
         return line
     return "".join(" " if unicodedata.category(character).startswith("C") else character for character in line)
 
 
 def lowercased(line: str) -> str:
-    """The line in lower case, letter by letter as Perl has it: a sigma at the end of a word is no exception."""
+    """The line in lower case, letter by letter as Perl has it: a sigma at the end of a word is no
+    exception."""
     return line.replace("Σ", "σ").lower()  # noqa: RUF001
 
 
@@ -76,13 +84,15 @@ class PairTokenizer:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """Which tokenized pairs are unfit for training, by their lengths in words, as clean-corpus-n.perl decides."""
+    """Which tokenized pairs are unfit for training, by their lengths in words, as
+    clean-corpus-n.perl decides."""
 
     max_words: int = 175
     max_ratio: float = 1.5
 
     def reason(self, source: str, target: str) -> str | None:
-        """Why the pair is dropped: "empty", "too long", "unbalanced" or "long word"; None if it is kept."""
+        """Why the pair is dropped: "empty", "too long", "unbalanced" or "long word"; None if it is
+        kept."""
         words = source.split(), target.split()
         shorter, longer = sorted(map(len, words))
         if shorter == 0:

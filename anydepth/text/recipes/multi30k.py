@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from anydepth.errors import UsageError
-from anydepth.text.recipes.archives import TextFile, Wanted, in_twos
+from anydepth.text.recipes.archives import TextFile, WantedFile, in_twos
 from anydepth.text.recipes.pairs import in_step
-from anydepth.text.recipes.writing import SPLITS, Expected, Recipe, Record, SplitWriter, write_recipe
+from anydepth.text.recipes.writing import SPLITS, CorpusRecipe, CorpusRecord, Expected, SplitWriter, write_recipe
 
 LANGUAGES = ("cs", "de", "en", "fr")
-# What each split is called in the repository of the dataset and in the archives of the shared tasks.
+# What each split is called in the repository of the dataset and in the archives of the shared
+# tasks.
 STEMS = {"train": ("train",), "valid": ("val",), "test": ("test_2016_flickr", "test2016", "test")}
 ARCHIVES = {
     "train": ("training.tar.gz",),
@@ -20,9 +21,15 @@ EXPECTED = {"train": Expected(29_000), "valid": Expected(1_014), "test": Expecte
 
 
 def write_multi30k(
-    places: Sequence[Path], to: Path, *, source_lang: str = "de", target_lang: str = "en", report: Callable[[str], None] = lambda line: None
-) -> Record:
-    """The record of the splits at `to`, whose lines are those of the archives, unchanged; test is that of 2016."""
+    places: Sequence[Path],
+    to: Path,
+    *,
+    source_lang: str = "de",
+    target_lang: str = "en",
+    report: Callable[[str], None] = lambda line: None,
+) -> CorpusRecord:
+    """The record of the splits at `to`, whose lines are those of the archives, unchanged; test is
+    that of 2016."""
     for language in (source_lang, target_lang):
         if language not in LANGUAGES:
             raise UsageError(f"Multi30k is in {', '.join(LANGUAGES)} but not in {language!r}; choose two of these")
@@ -39,13 +46,13 @@ def write_multi30k(
     return write_recipe(_recipe((source_lang, target_lang)), places, to, fill, report=report)
 
 
-def _recipe(languages: tuple[str, str]) -> Recipe:
+def _recipe(languages: tuple[str, str]) -> CorpusRecipe:
     wanted = []
     for split in SPLITS:
         for language in languages:
             names = tuple(f"{stem}.{language}{ending}" for stem in STEMS[split] for ending in ("", ".gz"))
-            wanted.append(Wanted(names, ARCHIVES[split]))
-    return Recipe(
+            wanted.append(WantedFile(names, ARCHIVES[split]))
+    return CorpusRecipe(
         name="multi30k",
         languages=languages,
         wanted=wanted,

@@ -1,4 +1,5 @@
-"""Streams of pairs: two files in step, their tokens made by one process or several, and progress told on the way."""
+"""Streams of pairs: two files in step, their tokens made by one process or several, and progress
+told on the way."""
 
 import multiprocessing
 import signal
@@ -20,7 +21,8 @@ Pair = tuple[str, str]
 
 
 def in_step(source: Iterable[str], target: Iterable[str], names: tuple[str, str]) -> Iterator[Pair]:
-    """Pairs of lines, one at a time; sides with different numbers of lines are refused once the longer one has ended."""
+    """Pairs of lines, one at a time; sides with different numbers of lines are refused once the
+    longer one has ended."""
     source_count = target_count = 0
     for source_line, target_line in zip_longest(source, target):
         source_count += source_line is not None
@@ -30,7 +32,8 @@ def in_step(source: Iterable[str], target: Iterable[str], names: tuple[str, str]
     if source_count != target_count:
         raise CorpusError(
             f"{names[0]} has {source_count:,} sentences but {names[1]} has {target_count:,}; "
-            "each must translate the other's at the same place, so download the archive again or take another version of it"
+            "each must translate the other's at the same place, so download the archive again or take another "
+            "version of it"
         )
 
 
@@ -44,7 +47,8 @@ def told(pairs: Iterable[Pair], name: str, report: Callable[[str], None]) -> Ite
 
 
 def tokenized(pairs: Iterable[Pair], tokenizer: PairTokenizer, *, jobs: int = 1) -> Iterator[Pair]:
-    """The pairs as tokens, in their order; with several processes a bounded number of pairs is under way."""
+    """The pairs as tokens, in their order; with several processes a bounded number of pairs is
+    under way."""
     if jobs == 1:
         work = tokenizer.make()
         yield from (work(*pair) for pair in pairs)
@@ -54,7 +58,9 @@ def tokenized(pairs: Iterable[Pair], tokenizer: PairTokenizer, *, jobs: int = 1)
     try:
         yield from _in_order(pool, iter(pairs), ahead=2 * jobs)
     except BrokenProcessPool as error:
-        raise AnydepthError("a process that makes tokens has died, perhaps for want of memory; try fewer --jobs") from error
+        raise AnydepthError(
+            "a process that makes tokens has died, perhaps for want of memory; try fewer --jobs"
+        ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -72,7 +78,8 @@ def _in_order(pool: ProcessPoolExecutor, pairs: Iterator[Pair], *, ahead: int) -
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits for the end of this, and the processes that are started meanwhile never hear of it."""
+    """Ctrl-C waits for the end of this, and the processes that are started meanwhile never hear of
+    it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -12,7 +12,8 @@ END = re.compile(r"\s*</seg>\s*")
 
 
 def segments(lines: Iterable[str]) -> Iterator[str]:
-    """The text of each line that has a segment, with ' for the typographic apostrophe; entities stay as they are."""
+    """The text of each line that has a segment, with ' for the typographic apostrophe; entities
+    stay as they are."""
     return (END.sub("", START.sub("", line)).replace("’", "'") for line in lines if SEGMENT in line)  # noqa: RUF001
 
 

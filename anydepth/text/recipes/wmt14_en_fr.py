@@ -1,13 +1,14 @@
-"""WMT'14 English-French: five corpora of about 40 million pairs, Moses tokens, a held-out split, and newstest2014."""
+"""WMT'14 English-French: five corpora of about 40 million pairs, Moses tokens, a held-out split,
+and newstest2014."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from anydepth.text.recipes.archives import TextFile, Wanted, in_twos
+from anydepth.text.recipes.archives import TextFile, WantedFile, in_twos
 from anydepth.text.recipes.moses import Cleaning, PairTokenizer, load_sacremoses
 from anydepth.text.recipes.pairs import Pair, in_step, tokenized, told
 from anydepth.text.recipes.segments import segment_pairs
-from anydepth.text.recipes.writing import Expected, Recipe, Record, SplitWriter, write_recipe
+from anydepth.text.recipes.writing import CorpusRecipe, CorpusRecord, Expected, SplitWriter, write_recipe
 
 LANGUAGES = ("en", "fr")
 # In the order in which they are joined: every 1333rd pair of the whole is held out.
@@ -22,14 +23,25 @@ TEST_FILES = ("newstest2014-fren-src.en.sgm", "newstest2014-fren-ref.fr.sgm")
 TEST_ARCHIVE = ("test-full.tgz",)
 VALID_EVERY = 1333
 MAX_WORDS = Cleaning.max_words
-# The paper says 35.5 million and 26 thousand; these are the numbers of the pre-processing that it rests on.
-EXPECTED = {"train": Expected(35_482_654, tolerance=0.01), "valid": Expected(26_663, tolerance=0.01), "test": Expected(3_003)}
+# The paper says 35.5 million and 26 thousand; these are the numbers of the pre-processing that it
+# rests on.
+EXPECTED = {
+    "train": Expected(35_482_654, tolerance=0.01),
+    "valid": Expected(26_663, tolerance=0.01),
+    "test": Expected(3_003),
+}
 
 
 def write_wmt14_en_fr(
-    places: Sequence[Path], to: Path, *, max_words: int = MAX_WORDS, jobs: int = 1, report: Callable[[str], None] = lambda line: None
-) -> Record:
-    """The record of the splits at `to`, made from the official archives as prepare-wmt14en2fr.sh of fairseq makes them, up to its BPE.
+    places: Sequence[Path],
+    to: Path,
+    *,
+    max_words: int = MAX_WORDS,
+    jobs: int = 1,
+    report: Callable[[str], None] = lambda line: None,
+) -> CorpusRecord:
+    """The record of the splits at `to`, made from the official archives as prepare-wmt14en2fr.sh of
+    fairseq makes them, up to its BPE.
 
     Departure: pairs are cleaned by their numbers of words before BPE, not of pieces after it.
     """
@@ -54,22 +66,23 @@ def write_wmt14_en_fr(
 
 
 def corpus_pairs(corpora: Iterable[tuple[TextFile, TextFile]], report: Callable[[str], None]) -> Iterator[Pair]:
-    """The pairs of all corpora, one corpus after the other; the sides of each must have as many lines."""
+    """The pairs of all corpora, one corpus after the other; the sides of each must have as many
+    lines."""
     for source, target in corpora:
         report(f"reading {source.name} and {target.name}")
         yield from in_step(source.lines(), target.lines(), (str(source), str(target)))
 
 
-def _recipe(cleaning: Cleaning) -> Recipe:
+def _recipe(cleaning: Cleaning) -> CorpusRecipe:
     wanted = []
     for pattern, archives in CORPORA:
         for language in LANGUAGES:
             name = pattern.format(language)
-            wanted.append(Wanted((name, f"{name}.gz"), archives))
-    return Recipe(
+            wanted.append(WantedFile((name, f"{name}.gz"), archives))
+    return CorpusRecipe(
         name="wmt14-en-fr",
         languages=LANGUAGES,
-        wanted=[*wanted, *(Wanted((name,), TEST_ARCHIVE) for name in TEST_FILES)],
+        wanted=[*wanted, *(WantedFile((name,), TEST_ARCHIVE) for name in TEST_FILES)],
         expected=EXPECTED,
         settings={
             "tokenizer": "moses",

@@ -1,4 +1,5 @@
-"""What a recipe leaves: {train,valid,test} in both languages, and recipe.json with how they came about."""
+"""What a recipe leaves: {train,valid,test} in both languages, and recipe.json with how they came
+about."""
 
 import json
 import os
@@ -12,12 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
-from anydepth import __version__, atomic
-from anydepth.checksums import file_hash
+from anydepth import __version__
 from anydepth.errors import CorpusError, UsageError
-from anydepth.locks import one_writer
-from anydepth.text.prepare import FileRecord
-from anydepth.text.recipes.archives import TextFile, Wanted, find_files
+from anydepth.files import atomic
+from anydepth.files.checksums import file_hash
+from anydepth.files.locks import one_writer
+from anydepth.text.prepared import FileRecord
+from anydepth.text.recipes.archives import TextFile, WantedFile, find_files
 
 FORMAT = 1
 RECORD_NAME = "recipe.json"
@@ -26,7 +28,8 @@ SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Expected:
-    """The number of pairs that a split should have; `tolerance` is the share by which it may differ."""
+    """The number of pairs that a split should have; `tolerance` is the share by which it may
+    differ."""
 
     pairs: int
     tolerance: float = 0.0
@@ -37,12 +40,13 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What is made and what should come out; `prepare` are the options of `anydepth prepare` that suit it."""
+class CorpusRecipe:
+    """What is made and what should come out; `prepare` are the options of `anydepth prepare` that
+    suit it."""
 
     name: str
     languages: tuple[str, str]
-    wanted: Sequence[Wanted]
+    wanted: Sequence[WantedFile]
     expected: Mapping[str, Expected]
     settings: Mapping[str, object]
     prepare: Sequence[str] = ()
@@ -50,7 +54,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Record:
+class CorpusRecord:
     """The contents of recipe.json."""
 
     recipe: str
@@ -74,7 +78,8 @@ class Record:
 
 @dataclass
 class SplitWriter:
-    """The text files of all splits in `folder`, written pair by pair, with what was written and dropped."""
+    """The text files of all splits in `folder`, written pair by pair, with what was written and
+    dropped."""
 
     folder: Path
     languages: tuple[str, str]
@@ -107,14 +112,15 @@ class SplitWriter:
 
 
 def write_recipe(
-    recipe: Recipe,
+    recipe: CorpusRecipe,
     places: Sequence[Path],
     to: Path,
     fill: Callable[[SplitWriter, list[TextFile]], None],
     *,
     report: Callable[[str], None],
-) -> Record:
-    """The record of the folder `to`, which is there only once everything in it is written; `fill` writes the splits from the files."""
+) -> CorpusRecord:
+    """The record of the folder `to`, which is there only once everything in it is written; `fill`
+    writes the splits from the files."""
     where = Path(os.path.realpath(to))
     if where.exists() and (not where.is_dir() or any(where.iterdir())):
         raise UsageError(f"{to} exists already and would be overwritten; choose another --to")
@@ -133,16 +139,26 @@ def write_recipe(
     return record
 
 
-def prepare_command(recipe: Recipe, to: Path) -> str:
+def prepare_command(recipe: CorpusRecipe, to: Path) -> str:
     """The `anydepth prepare` that goes on from the text at `to`."""
     source_lang, target_lang = recipe.languages
     splits = [word for split in SPLITS for word in (f"--{split}", str(to / split))]
-    words = ["anydepth", "prepare", "--source-lang", source_lang, "--target-lang", target_lang, *splits, *recipe.prepare]
+    words = [
+        "anydepth",
+        "prepare",
+        "--source-lang",
+        source_lang,
+        "--target-lang",
+        target_lang,
+        *splits,
+        *recipe.prepare,
+    ]
     return shlex.join([*words, "--to", f"{to}-prepared"])
 
 
-def _count_lines(record: Record, recipe: Recipe) -> list[str]:
-    """A line for each split: its pairs, what was dropped, and whether the number is the expected one."""
+def _count_lines(record: CorpusRecord, recipe: CorpusRecipe) -> list[str]:
+    """A line for each split: its pairs, what was dropped, and whether the number is the expected
+    one."""
     lines = []
     for split, pairs in record.pairs.items():
         dropped = ", ".join(f"{reason} {count:,}" for reason, count in record.dropped[split].items())
@@ -152,13 +168,18 @@ def _count_lines(record: Record, recipe: Recipe) -> list[str]:
         if expected.is_met_by(pairs):
             lines.append(f"{counted}, as expected{f' ({about}{expected.pairs:,})' if about else ''}")
         else:
-            lines.append(f"warning: {counted}, but {about}{expected.pairs:,} were expected; the archive may be of another version")
+            lines.append(
+                f"warning: {counted}, but {about}{expected.pairs:,} were expected; the archive may be of another "
+                "version"
+            )
     return lines
 
 
-def _record(recipe: Recipe, to: Path, files: Sequence[TextFile], writer: SplitWriter, folder: Path) -> Record:
+def _record(
+    recipe: CorpusRecipe, to: Path, files: Sequence[TextFile], writer: SplitWriter, folder: Path
+) -> CorpusRecord:
     pairs = {split: writer.pairs[split] for split in SPLITS}
-    return Record(
+    return CorpusRecord(
         recipe=recipe.name,
         source_lang=recipe.languages[0],
         target_lang=recipe.languages[1],
@@ -169,7 +190,8 @@ def _record(recipe: Recipe, to: Path, files: Sequence[TextFile], writer: SplitWr
         settings=dict(recipe.settings),
         archives={place.name: _file_record(place) for place in dict.fromkeys(file.place for file in files)},
         files={path.name: _file_record(path) for path in sorted(folder.iterdir())},
-        versions={"anydepth": __version__, "python": platform.python_version()} | {name: _version(name) for name in recipe.packages},
+        versions={"anydepth": __version__, "python": platform.python_version()}
+        | {name: _version(name) for name in recipe.packages},
         next=prepare_command(recipe, to),
     )
 

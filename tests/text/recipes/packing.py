@@ -33,13 +33,25 @@ def pack(path: Path, files: Mapping[str, bytes]) -> Path:
 
 def xml_set(sentences: Sequence[str]) -> bytes:
     """A test set in the format of IWSLT."""
-    head = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", '<refset setid="x">', '<doc docid="1" genre="lectures">']
-    about = ["<url>http://x.org</url>", "<description>About it.</description>", "<talkid>1</talkid>", "<title>Title</title>"]
+    head = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        "<mteval>",
+        '<refset setid="x">',
+        '<doc docid="1" genre="lectures">',
+    ]
+    about = [
+        "<url>http://x.org</url>",
+        "<description>About it.</description>",
+        "<talkid>1</talkid>",
+        "<title>Title</title>",
+    ]
     segments = [f'<seg id="{number}"> {sentence} </seg>' for number, sentence in enumerate(sentences, 1)]
     return text([*head, *about, *segments, "</doc>", "</refset>", "</mteval>"])
 
 
-def iwslt_files(train: Sequence[tuple[str, str]], tests: Mapping[str, Sequence[tuple[str, str]]] | None = None) -> dict[str, bytes]:
+def iwslt_files(
+    train: Sequence[tuple[str, str]], tests: Mapping[str, Sequence[tuple[str, str]]] | None = None
+) -> dict[str, bytes]:
     """The members of de-en.tgz; a test set that is not given has one pair with its own name."""
     tests = {name: [(f"{name} deutsch", f"{name} english")] for name in IWSLT_TESTS} | dict(tests or {})
     files = {"de-en/README": b"terms\n", "de-en/train.en": b"monolingual\n"}
@@ -51,7 +63,8 @@ def iwslt_files(train: Sequence[tuple[str, str]], tests: Mapping[str, Sequence[t
 
 
 def wmt_archives(folder: Path, corpora: Sequence[Sequence[tuple[str, str]]], test: Sequence[tuple[str, str]]) -> Path:
-    """A folder with the six archives of WMT'14 English-French; `corpora` are in their official order."""
+    """A folder with the six archives of WMT'14 English-French; `corpora` are in their official
+    order."""
     folder.mkdir()
     for (archive, stem), pairs in zip(WMT_CORPORA.items(), corpora, strict=True):
         packed = archive.endswith(".tar")

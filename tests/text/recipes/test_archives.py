@@ -7,9 +7,9 @@ import pytest
 from text.recipes.packing import pack
 
 from anydepth.errors import AnydepthError, CorpusError, UsageError
-from anydepth.text.recipes.archives import TextFile, Wanted, find_files
+from anydepth.text.recipes.archives import TextFile, WantedFile, find_files
 
-WANTED = [Wanted(("a.de", "a.de.gz"), ("x.tgz",)), Wanted(("a.en", "a.en.gz"), ("x.tgz", "y.tgz"))]
+WANTED = [WantedFile(("a.de", "a.de.gz"), ("x.tgz",)), WantedFile(("a.en", "a.en.gz"), ("x.tgz", "y.tgz"))]
 FILES = {"deep/a.de": b"eins\nzwei\n", "deep/a.en": b"one\ntwo\n", "other": b"no\n"}
 
 
@@ -58,7 +58,9 @@ def test_names_that_point_outside_are_read_and_never_written(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE], ids=["symlink", "hard link", "pipe", "folder"]
+    "kind",
+    [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE],
+    ids=["symlink", "hard link", "pipe", "folder"],
 )
 def test_links_and_other_oddities_in_an_archive_are_no_files(tmp_path: Path, kind: bytes) -> None:
     (tmp_path / "secret").write_bytes(b"secret\n")
@@ -75,14 +77,19 @@ def test_links_and_other_oddities_in_an_archive_are_no_files(tmp_path: Path, kin
 
 def test_all_missing_files_are_named_at_once_with_their_archives(tmp_path: Path) -> None:
     archive = pack(tmp_path / "x.tgz", {"other": b"no\n", "a.de.bak": b"no\n"})
-    with pytest.raises(UsageError, match=r"x\.tgz lacks a\.de \(x\.tgz\), a\.en \(x\.tgz or y\.tgz\); give every archive with --archive"):
+    with pytest.raises(
+        UsageError,
+        match=r"x\.tgz lacks a\.de \(x\.tgz\), a\.en \(x\.tgz or y\.tgz\); give every archive with --archive",
+    ):
         found(archive)
 
 
 def test_a_file_that_is_there_twice_is_refused_with_both_places(tmp_path: Path) -> None:
     pack(tmp_path / "x.tgz", FILES)
     pack(tmp_path / "y.tgz", {"b/a.en": b"uno\n"})
-    with pytest.raises(UsageError, match=r"a\.en is there 2 times \(.*x\.tgz:deep/a\.en, .*y\.tgz:b/a\.en\); give the one"):
+    with pytest.raises(
+        UsageError, match=r"a\.en is there 2 times \(.*x\.tgz:deep/a\.en, .*y\.tgz:b/a\.en\); give the one"
+    ):
         found(tmp_path)
 
 
@@ -92,11 +99,15 @@ def test_a_place_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "contents", [b"", b"PK\x03\x04 a zip, say", gzip.compress(b"no tar inside")], ids=["nothing", "zip", "gzip without tar"]
+    "contents",
+    [b"", b"PK\x03\x04 a zip, say", gzip.compress(b"no tar inside")],
+    ids=["nothing", "zip", "gzip without tar"],
 )
 def test_what_is_no_tar_archive_is_refused_in_one_line(tmp_path: Path, contents: bytes) -> None:
     (tmp_path / "x.tgz").write_bytes(contents)
-    with pytest.raises(AnydepthError, match=r"x\.tgz is cut short, damaged or no tar archive; download it again$") as caught:
+    with pytest.raises(
+        AnydepthError, match=r"x\.tgz is cut short, damaged or no tar archive; download it again$"
+    ) as caught:
         found(tmp_path / "x.tgz")
     assert caught.value.exit_code == 1
 
@@ -127,7 +138,9 @@ def test_a_cut_packed_file_inside_a_sound_archive_is_named(tmp_path: Path) -> No
 
 def test_text_that_is_not_utf8_is_named_with_file_and_line(tmp_path: Path) -> None:
     archive = pack(tmp_path / "x.tgz", {"deep/a.de": b"eins\ngr\xfcn\n", "a.en": b"one\n"})
-    with pytest.raises(CorpusError, match=r"x\.tgz:deep/a\.de line 2 is not valid UTF-8 \(byte 0xFC at byte 3 of the line\)"):
+    with pytest.raises(
+        CorpusError, match=r"x\.tgz:deep/a\.de line 2 is not valid UTF-8 \(byte 0xFC at byte 3 of the line\)"
+    ):
         found(archive)
 
 

@@ -37,7 +37,9 @@ def test_lines_about_a_talk_go_and_titles_and_descriptions_stay_without_tags() -
 
 def test_every_23rd_of_the_kept_pairs_goes_to_valid(tmp_path: Path) -> None:
     unfit = [("eins zwei drei vier", "one"), ("", "empty"), ("nichts", " ")]
-    record = write_iwslt14([pack(tmp_path / "de-en.tgz", iwslt_files([*PAIRS[:10], *unfit, *PAIRS[10:]]))], tmp_path / "out")
+    record = write_iwslt14(
+        [pack(tmp_path / "de-en.tgz", iwslt_files([*PAIRS[:10], *unfit, *PAIRS[10:]]))], tmp_path / "out"
+    )
     assert lines_of(tmp_path / "out" / "valid.de") == ["satz nummer 23 .", "satz nummer 46 ."]
     assert lines_of(tmp_path / "out" / "valid.en") == ["sentence number 23 .", "sentence number 46 ."]
     rest = [number for number in range(1, 51) if number not in (23, 46)]
@@ -48,7 +50,12 @@ def test_every_23rd_of_the_kept_pairs_goes_to_valid(tmp_path: Path) -> None:
 
 
 def test_filters_hold_at_their_edges_and_for_the_training_text_alone(tmp_path: Path) -> None:
-    edges = [("ja " * 175, "yes " * 175), ("ja " * 176, "yes " * 175), ("ja ja ja", "yes yes"), ("ja ja ja ja", "yes " * 7)]
+    edges = [
+        ("ja " * 175, "yes " * 175),
+        ("ja " * 176, "yes " * 175),
+        ("ja ja ja", "yes yes"),
+        ("ja ja ja ja", "yes " * 7),
+    ]
     odd_tests = {"TED.tst2012": [("Ja " * 176, "Yes."), ("Ja.", "Yes indeed, it is so.")]}
     write_iwslt14([pack(tmp_path / "de-en.tgz", iwslt_files([*edges, *PAIRS], odd_tests))], tmp_path / "out")
     assert [len(line.split()) for line in lines_of(tmp_path / "out" / "train.de")][:3] == [175, 3, 4]
@@ -89,7 +96,9 @@ def test_the_record_tells_archive_settings_versions_and_counts(tmp_path: Path) -
     record = write_iwslt14([archive], tmp_path / "out")
     values = json.loads((tmp_path / "out" / "recipe.json").read_text(encoding="utf-8"))
     assert values == json.loads(record.to_json())
-    assert values["archives"] == {"de-en.tgz": {"size": archive.stat().st_size, "sha256": hashlib.sha256(archive.read_bytes()).hexdigest()}}
+    assert values["archives"] == {
+        "de-en.tgz": {"size": archive.stat().st_size, "sha256": hashlib.sha256(archive.read_bytes()).hexdigest()}
+    }
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert written == ["recipe.json", "test.de", "test.en", "train.de", "train.en", "valid.de", "valid.en"]
     for name in set(written) - {"recipe.json"}:
@@ -105,16 +114,23 @@ def test_the_record_tells_archive_settings_versions_and_counts(tmp_path: Path) -
     }
     assert values["versions"].keys() == {"anydepth", "python", "sacremoses"}
     assert values["versions"]["anydepth"] == __version__
-    assert {split: count["pairs"] for split, count in values["expected"].items()} == {"train": 160_239, "valid": 7_283, "test": 6_750}
+    assert {split: count["pairs"] for split, count in values["expected"].items()} == {
+        "train": 160_239,
+        "valid": 7_283,
+        "test": 6_750,
+    }
     assert values["as_expected"] is False
 
 
 def test_counts_other_than_the_papers_are_a_warning(tmp_path: Path) -> None:
     reports: list[str] = []
     unfit = [("eins zwei drei vier", "one")]
-    write_iwslt14([pack(tmp_path / "de-en.tgz", iwslt_files([*PAIRS, *unfit]))], tmp_path / "out", report=reports.append)
+    write_iwslt14(
+        [pack(tmp_path / "de-en.tgz", iwslt_files([*PAIRS, *unfit]))], tmp_path / "out", report=reports.append
+    )
     assert reports[-3:] == [
-        "warning: train: 48 pairs (dropped: unbalanced 1), but 160,239 were expected; the archive may be of another version",
+        "warning: train: 48 pairs (dropped: unbalanced 1), but 160,239 were expected; the archive may be of "
+        "another version",
         "warning: valid: 2 pairs, but 7,283 were expected; the archive may be of another version",
         "warning: test: 5 pairs, but 6,750 were expected; the archive may be of another version",
     ]
@@ -153,7 +169,9 @@ def test_lines_are_written_as_they_are_read(tmp_path: Path, monkeypatch: pytest.
 def test_sides_of_the_training_text_must_have_as_many_lines(tmp_path: Path) -> None:
     files = iwslt_files(PAIRS)
     files["de-en/train.tags.de-en.de"] += b"<url>x</url>\nnoch einer\n"
-    with pytest.raises(CorpusError, match=r"train\.tags\.de-en\.de has 51 sentences but .*train\.tags\.de-en\.en has 50"):
+    with pytest.raises(
+        CorpusError, match=r"train\.tags\.de-en\.de has 51 sentences but .*train\.tags\.de-en\.en has 50"
+    ):
         write_iwslt14([pack(tmp_path / "de-en.tgz", files)], tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["de-en.tgz"]
 
@@ -161,14 +179,18 @@ def test_sides_of_the_training_text_must_have_as_many_lines(tmp_path: Path) -> N
 def test_sides_of_a_test_set_must_have_as_many_segments(tmp_path: Path) -> None:
     files = iwslt_files(PAIRS)
     files["de-en/IWSLT14.TED.tst2011.de-en.en.xml"] += b'<seg id="2"> More. </seg>\n'
-    with pytest.raises(CorpusError, match=r"tst2011\.de-en\.de\.xml has 1 sentences but .*tst2011\.de-en\.en\.xml has 2"):
+    with pytest.raises(
+        CorpusError, match=r"tst2011\.de-en\.de\.xml has 1 sentences but .*tst2011\.de-en\.en\.xml has 2"
+    ):
         write_iwslt14([pack(tmp_path / "de-en.tgz", files)], tmp_path / "out")
 
 
 def test_missing_members_are_named_together(tmp_path: Path) -> None:
     files = iwslt_files(PAIRS)
     del files["de-en/train.tags.de-en.en"], files["de-en/IWSLT14.TEDX.dev2012.de-en.de.xml"]
-    with pytest.raises(UsageError, match=r"lacks train\.tags\.de-en\.en \(de-en\.tgz\), IWSLT14\.TEDX\.dev2012\.de-en\.de\.xml \(de-en"):
+    with pytest.raises(
+        UsageError, match=r"lacks train\.tags\.de-en\.en \(de-en\.tgz\), IWSLT14\.TEDX\.dev2012\.de-en\.de\.xml \(de-en"
+    ):
         write_iwslt14([pack(tmp_path / "de-en.tgz", files)], tmp_path / "out")
 
 

@@ -106,7 +106,9 @@ def test_both_sides_of_a_pair_are_normalized_in_their_own_language() -> None:
         (0, 0, "empty"),
     ],
 )
-def test_pairs_are_kept_up_to_175_words_and_a_ratio_of_one_and_a_half(source: int, target: int, reason: str | None) -> None:
+def test_pairs_are_kept_up_to_175_words_and_a_ratio_of_one_and_a_half(
+    source: int, target: int, reason: str | None
+) -> None:
     assert Cleaning().reason("x " * source, " y" * target) == reason
 
 
@@ -117,5 +119,7 @@ def test_a_word_of_more_than_a_thousand_characters_drops_the_pair() -> None:
 
 def test_without_sacremoses_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(UsageError, match=r"needs the package sacremoses; get it with `pip install 'anydepth\[recipes\]'`"):
+    with pytest.raises(
+        UsageError, match=r"needs the package sacremoses; get it with `pip install 'anydepth\[recipes\]'`"
+    ):
         load_sacremoses()

@@ -9,7 +9,11 @@ from anydepth.text.recipes import multi30k
 from anydepth.text.recipes.multi30k import write_multi30k
 from anydepth.text.recipes.writing import Expected
 
-LINES = {"train": ["Ein Hund.", "  Zwei – „Katzen“\u2028 & 'mehr'  ", ""], "valid": ["Drei."], "test": ["Vier,", "fünf."]}  # noqa: RUF001
+LINES = {
+    "train": ["Ein Hund.", "  Zwei – „Katzen“\u2028 & 'mehr'  ", ""],  # noqa: RUF001
+    "valid": ["Drei."],
+    "test": ["Vier,", "fünf."],
+}
 
 
 def lines_in(language: str, split: str) -> list[str]:
@@ -32,7 +36,9 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "fr"), ("cs", "de")])
-def test_the_repository_gives_its_lines_in_any_two_languages(repository: Path, tmp_path: Path, languages: tuple[str, str]) -> None:
+def test_the_repository_gives_its_lines_in_any_two_languages(
+    repository: Path, tmp_path: Path, languages: tuple[str, str]
+) -> None:
     source, target = languages
     record = write_multi30k([repository], tmp_path / "out", source_lang=source, target_lang=target)
     for split in LINES:
@@ -41,7 +47,9 @@ def test_the_repository_gives_its_lines_in_any_two_languages(repository: Path, t
     assert record.pairs == {"train": 3, "valid": 1, "test": 2}
     assert record.next.startswith(f"anydepth prepare --source-lang {source} --target-lang {target} --train ")
     assert "sacremoses" not in record.versions
-    assert set(record.archives) == {f"{stem}.{language}.gz" for stem in ("train", "val", "test_2016_flickr") for language in languages}
+    assert set(record.archives) == {
+        f"{stem}.{language}.gz" for stem in ("train", "val", "test_2016_flickr") for language in languages
+    }
 
 
 @pytest.mark.parametrize("test", ["test2016", "test", "test_2016_flickr"])
@@ -57,8 +65,14 @@ def test_the_archives_of_the_shared_task_give_the_same(tmp_path: Path, test: str
         assert lines_of(tmp_path / "out" / f"{split}.en") == lines_in("en", split)
 
 
-def test_the_official_counts_are_the_expected_ones(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {split: expected.pairs for split, expected in multi30k.EXPECTED.items()} == {"train": 29_000, "valid": 1_014, "test": 1_000}
+def test_the_official_counts_are_the_expected_ones(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {split: expected.pairs for split, expected in multi30k.EXPECTED.items()} == {
+        "train": 29_000,
+        "valid": 1_014,
+        "test": 1_000,
+    }
     monkeypatch.setattr(multi30k, "EXPECTED", {"train": Expected(3), "valid": Expected(1), "test": Expected(2)})
     reports: list[str] = []
     assert write_multi30k([repository], tmp_path / "out", report=reports.append).as_expected
@@ -68,13 +82,17 @@ def test_the_official_counts_are_the_expected_ones(repository: Path, tmp_path: P
 def test_sides_of_two_different_test_sets_are_not_put_together(repository: Path, tmp_path: Path) -> None:
     (repository / "data" / "task1" / "raw" / "test_2016_flickr.en.gz").unlink()
     (repository / "test.en").write_bytes(text(lines_in("en", "test")))
-    with pytest.raises(UsageError, match=r"test_2016_flickr\.de\.gz and .*test\.en are not two sides of one text; give archives that"):
+    with pytest.raises(
+        UsageError, match=r"test_2016_flickr\.de\.gz and .*test\.en are not two sides of one text; give archives that"
+    ):
         write_multi30k([repository], tmp_path / "out")
 
 
 def test_a_language_without_files_is_named_with_all_that_is_missing(tmp_path: Path) -> None:
     archive = pack(tmp_path / "training.tar.gz", {"train.de": b"x\n", "train.en": b"x\n"})
-    with pytest.raises(UsageError, match=r"lacks val\.de \(validation\.tar\.gz\), val\.en .*, test_2016_flickr\.de \(mmt16_task1_test"):
+    with pytest.raises(
+        UsageError, match=r"lacks val\.de \(validation\.tar\.gz\), val\.en .*, test_2016_flickr\.de \(mmt16_task1_test"
+    ):
         write_multi30k([archive], tmp_path / "out")
 
 

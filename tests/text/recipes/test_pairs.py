@@ -31,7 +31,9 @@ def test_lines_come_in_step_and_one_at_a_time() -> None:
 
 @pytest.mark.parametrize("source, target", [(2, 5), (1200, 1)])
 def test_sides_of_different_length_are_refused_with_both_numbers(source: int, target: int) -> None:
-    with pytest.raises(CorpusError, match=rf"a\.de has {source:,} sentences but a\.en has {target:,}; each must translate"):
+    with pytest.raises(
+        CorpusError, match=rf"a\.de has {source:,} sentences but a\.en has {target:,}; each must translate"
+    ):
         list(in_step(["x"] * source, ["y"] * target, ("a.de", "a.en")))
 
 
@@ -51,7 +53,9 @@ def test_one_process_never_reads_ahead() -> None:
         assert endless.drawn == number
 
 
-def test_several_processes_keep_the_order_and_read_ahead_by_a_bounded_number_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_keep_the_order_and_read_ahead_by_a_bounded_number_of_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(pairs_module, "PAIRS_AT_ONCE", 3)
     endless = Counted()
     stream = tokenized(endless, GERMAN_ENGLISH, jobs=2)
@@ -64,5 +68,7 @@ def test_several_processes_keep_the_order_and_read_ahead_by_a_bounded_number_of_
 def test_a_worker_that_dies_ends_the_work_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sacremoses.py").write_text("import os\nos._exit(9)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(AnydepthError, match="a process that makes tokens has died, perhaps for want of memory; try fewer --jobs"):
+    with pytest.raises(
+        AnydepthError, match="a process that makes tokens has died, perhaps for want of memory; try fewer --jobs"
+    ):
         next(tokenized(Counted(), GERMAN_ENGLISH, jobs=2))

@@ -6,7 +6,7 @@ from text.recipes.packing import lines_of, pack, text, wmt_archives
 
 from anydepth.errors import AnydepthError, CorpusError, UsageError
 from anydepth.text.recipes.wmt14_en_fr import write_wmt14_en_fr
-from anydepth.text.recipes.writing import Record
+from anydepth.text.recipes.writing import CorpusRecord
 
 TEST = [("“It’s” well-known.", "C’est «connu»."), ("U.S.", "É.-U.")]  # noqa: RUF001
 
@@ -28,13 +28,15 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Record, list[str]]:
+def made(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CorpusRecord, list[str]]:
     """The folder that the archives give, its record and what was reported."""
     folder, reports = tmp_path_factory.mktemp("made") / "out", list[str]()
     return folder, write_wmt14_en_fr([archives], folder, report=reports.append), reports
 
 
-def test_every_1333rd_pair_of_all_corpora_is_held_out_before_cleaning(made: tuple[Path, Record, list[str]]) -> None:
+def test_every_1333rd_pair_of_all_corpora_is_held_out_before_cleaning(
+    made: tuple[Path, CorpusRecord, list[str]],
+) -> None:
     folder, record, _ = made
     assert lines_of(folder / "valid.en") == ["line 1333", "line 2666"]
     assert lines_of(folder / "valid.fr") == ["ligne 1333", "ligne 2666"]
@@ -46,14 +48,17 @@ def test_every_1333rd_pair_of_all_corpora_is_held_out_before_cleaning(made: tupl
     assert lines_of(folder / "train.fr")[0] == "l&apos; eau &quot; là &quot; , 5,000"
 
 
-def test_test_text_keeps_its_punctuation_but_for_the_apostrophe(made: tuple[Path, Record, list[str]]) -> None:
+def test_test_text_keeps_its_punctuation_but_for_the_apostrophe(made: tuple[Path, CorpusRecord, list[str]]) -> None:
     assert lines_of(made[0] / "test.en") == ["“ It &apos;s ” well @-@ known .", "U.S ."]
     assert lines_of(made[0] / "test.fr") == ["C&apos; est « connu » .", "É.-U ."]
 
 
-def test_counts_far_from_those_of_the_paper_are_a_warning(made: tuple[Path, Record, list[str]]) -> None:
+def test_counts_far_from_those_of_the_paper_are_a_warning(made: tuple[Path, CorpusRecord, list[str]]) -> None:
     reports = made[2]
-    assert "warning: train: 2,730 pairs (dropped: too long 1, unbalanced 1), but about 35,482,654 were expected" in reports[-3]
+    assert (
+        "warning: train: 2,730 pairs (dropped: too long 1, unbalanced 1), but about 35,482,654 were expected"
+        in reports[-3]
+    )
     assert "but 3,003 were expected" in reports[-1]
     assert "reading europarl-v7.fr-en.en and europarl-v7.fr-en.fr" in reports
     assert "reading giga-fren.release2.fixed.en.gz and giga-fren.release2.fixed.fr.gz" in reports
@@ -83,8 +88,15 @@ def test_archives_may_be_given_one_by_one_and_the_un_corpus_by_its_short_name(ar
 
 
 def test_all_missing_archives_are_named_in_one_sentence(archives: Path, tmp_path: Path) -> None:
-    given = [archives / "training-parallel-europarl-v7.tgz", archives / "training-giga-fren.tar", archives / "test-full.tgz"]
-    missing = r"commoncrawl\.fr-en\.en \(training-parallel-commoncrawl\.tgz\), .*\(training-parallel-un\.tgz or un\.tgz\), .*nc-v9"
+    given = [
+        archives / "training-parallel-europarl-v7.tgz",
+        archives / "training-giga-fren.tar",
+        archives / "test-full.tgz",
+    ]
+    missing = (
+        r"commoncrawl\.fr-en\.en \(training-parallel-commoncrawl\.tgz\), .*\(training-parallel-un\.tgz or "
+        r"un\.tgz\), .*nc-v9"
+    )
     with pytest.raises(UsageError, match=missing) as caught:
         write_wmt14_en_fr(given, tmp_path / "out")
     assert "europarl" not in str(caught.value).partition(" lacks ")[2]
@@ -94,14 +106,19 @@ def test_a_corpus_with_sides_of_different_length_is_named(tmp_path: Path) -> Non
     folder = wmt_archives(tmp_path / "downloads", corpora((3, 3, 3, 3, 3)), TEST)
     files = {"commoncrawl.fr-en.en": text(["a", "b"]), "commoncrawl.fr-en.fr": text(["a"])}
     pack(folder / "training-parallel-commoncrawl.tgz", files)
-    with pytest.raises(CorpusError, match=r"commoncrawl\.fr-en\.en has 2 sentences but .*commoncrawl\.fr-en\.fr has 1;"):
+    with pytest.raises(
+        CorpusError, match=r"commoncrawl\.fr-en\.en has 2 sentences but .*commoncrawl\.fr-en\.fr has 1;"
+    ):
         write_wmt14_en_fr([folder], tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["downloads"]
 
 
 def test_a_cut_corpus_inside_the_giga_archive_leaves_nothing(tmp_path: Path) -> None:
     folder = wmt_archives(tmp_path / "downloads", corpora((3, 3, 3, 3, 3)), TEST)
-    pack(folder / "training-giga-fren.tar", {f"giga-fren.release2.fixed.{language}.gz": b"\x1f\x8b\x08cut" for language in ("en", "fr")})
+    pack(
+        folder / "training-giga-fren.tar",
+        {f"giga-fren.release2.fixed.{language}.gz": b"\x1f\x8b\x08cut" for language in ("en", "fr")},
+    )
     with pytest.raises(AnydepthError, match=r"training-giga-fren\.tar:giga-fren\.release2\.fixed\.en\.gz is cut short"):
         write_wmt14_en_fr([folder], tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["downloads"]

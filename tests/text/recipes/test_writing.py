@@ -5,13 +5,20 @@ import pytest
 from text.recipes.packing import pack
 
 from anydepth.errors import AnydepthError, Interrupted, UsageError
-from anydepth.text.recipes.archives import TextFile, Wanted
-from anydepth.text.recipes.writing import Expected, Recipe, Record, SplitWriter, prepare_command, write_recipe
+from anydepth.text.recipes.archives import TextFile, WantedFile
+from anydepth.text.recipes.writing import (
+    CorpusRecipe,
+    CorpusRecord,
+    Expected,
+    SplitWriter,
+    prepare_command,
+    write_recipe,
+)
 
-RECIPE = Recipe(
+RECIPE = CorpusRecipe(
     name="toy",
     languages=("de", "en"),
-    wanted=[Wanted(("a",), ("x.tgz",))],
+    wanted=[WantedFile(("a",), ("x.tgz",))],
     expected={"train": Expected(100, tolerance=0.01), "valid": Expected(1), "test": Expected(1)},
     settings={},
     packages=("no-such-package",),
@@ -24,7 +31,7 @@ def fill(writer: SplitWriter, files: list[TextFile], *, train: int = 1) -> None:
             writer.write(split, f"satz {number}", f"sentence {number}")
 
 
-def write(folder: Path, **options: object) -> Record:
+def write(folder: Path, **options: object) -> CorpusRecord:
     pack(folder / "x.tgz", {"a": b"a\n"})
     arguments = {"fill": fill, "report": lambda line: None, "to": folder / "out"} | options
     return write_recipe(RECIPE, [folder / "x.tgz"], **arguments)  # type: ignore[arg-type]
@@ -44,7 +51,11 @@ def test_a_count_within_the_tolerance_is_reported_with_what_was_expected(tmp_pat
     reports: list[str] = []
     record = write(tmp_path, fill=lambda writer, files: fill(writer, files, train=99), report=reports.append)
     assert record.as_expected
-    assert reports[-3:] == ["train: 99 pairs, as expected (about 100)", "valid: 1 pairs, as expected", "test: 1 pairs, as expected"]
+    assert reports[-3:] == [
+        "train: 99 pairs, as expected (about 100)",
+        "valid: 1 pairs, as expected",
+        "test: 1 pairs, as expected",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["folder with a file", "file"])

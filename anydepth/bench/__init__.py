@@ -1,0 +1,1 @@
+"""The clock: interleaved rounds of engines, policies and rivals."""

@@ -1,0 +1,77 @@
+"""What a benchmark was made with: the machine, the versions, the model and the words of its
+definitions."""
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from anydepth import __version__
+
+DECODING_ALONE = (
+    "the time of whole translations minus the time of the same sentences with exactly one output token "
+    "each, in the same turn; "
+    "tokens a second are then those after the first"
+)
+PACKAGES = ("torch", "ctranslate2", "onnxruntime")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the clock ran."""
+
+    cpu: str
+    cores: int
+    system: str
+    load_before: float | None
+
+
+@dataclass(frozen=True)
+class BenchRecipe:
+    """What the figures of a benchmark were made from and how; of the last six what belongs to
+    another mode is None."""
+
+    machine: Machine
+    versions: dict[str, str]
+    threads: int
+    rounds: int
+    seed: int
+    sentences: int
+    beams: list[int]
+    batches: list[int]
+    length_penalty: float
+    run: str | None
+    weights: str | None
+    decoding_alone: str
+    rival: str | None = None
+    test: str | None = None
+    shape: str | None = None
+    source_length: int | None = None
+    output_length: int | None = None
+    exit_shares: list[float] | None = None
+
+
+def this_machine() -> Machine:
+    """The machine that this runs on, and how busy it is."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return Machine(cpu_name(), os.cpu_count() or 1, f"{platform.system()} {platform.machine()}", load)
+
+
+def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's name as the system tells it."""
+    lines: Sequence[str] = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def versions() -> dict[str, str]:
+    """The versions of what takes part, as far as it is installed."""
+    found = {"anydepth": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,1 @@
+"""The oracle that learns from the BLEU of every exit's translation."""

@@ -1,0 +1,104 @@
+"""What the verbs of the command line share: their options, how they talk, and how a wish becomes a
+policy."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anydepth.exits.names import POLICY_FORMS
+from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
+
+if TYPE_CHECKING:
+    from anydepth.exits.policies import Policy
+    from anydepth.inference.translator import Translator
+    from anydepth.runs.operating_points import Wish
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that `anydepth train` made.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as in model.blocks=3.")
+]
+Beam = Annotated[
+    int | None,
+    typer.Option(min=1, max=MOST_BEAM, help="Hypotheses to keep; 1 is greedy. Default: the run's decoding.beam."),
+]
+LengthPenalty = Annotated[
+    float | None, typer.Option(min=0.0, max=10.0, help="Exponent of the length by which scores are divided.")
+]
+AverageExit = Annotated[
+    float | None, typer.Option(metavar="AE", help="Wish: the best tuned point of at most this average exit.")
+]
+Flops = Annotated[
+    float | None,
+    typer.Option(metavar="SHARE", help="Wish: the best tuned point of at most this share of full depth's FLOPs."),
+]
+BleuDrop = Annotated[
+    float | None, typer.Option(metavar="BLEU", help="Wish: the cheapest tuned point at most this far below full depth.")
+]
+PolicyHelp = ", ".join(POLICY_FORMS.values())
+PolicyName = Annotated[str | None, typer.Option(help=f"{PolicyHelp}. Default: full depth.")]
+EngineName = Annotated[
+    str,
+    typer.Option("--engine", help="native, onnx (after `anydepth export`), torch, or auto: the fastest that is there."),
+]
+Int8 = Annotated[bool, typer.Option("--int8", help="8-bit products: faster, and a few words differ. Native and onnx.")]
+ConfigHelp = "A TOML file of settings, or the name of settings that come with anydepth (see `anydepth configs`)"
+BatchTokens = Annotated[
+    int | None, typer.Option(min=1, max=MOST_BATCH_TOKENS, help="Source tokens times beam that are searched together.")
+]
+
+
+def examples(*commands: str) -> str:
+    """The last lines of a help text; the control character keeps the commands from being
+    wrapped."""
+    return "\n".join(["\b", f"Example{'s' * (len(commands) > 1)}:", *(f"  {command}" for command in commands)])
+
+
+def say(text: str) -> None:
+    """A line for people; of several workers those that have nothing to say are silent."""
+    if text.removeprefix("error: "):
+        print(text, file=sys.stderr, flush=True)
+
+
+def settings_file(given: Path) -> Path:
+    """The TOML file that `given` names; one that comes with the package is told, by the main worker
+    alone."""
+    from anydepth.config.shipped import find_settings
+
+    found = find_settings(given)
+    if found != given and os.environ.get("RANK", "0") == "0":
+        say(f"settings {given}: {found}")
+    return found
+
+
+def tell_if_unfinished(run: Path) -> None:
+    """Says of a run whose training was stopped that its weights are not the final ones."""
+    from anydepth.runs.run import Run
+
+    if (update := Run(run).interrupted_at()) is not None:
+        say(
+            f"the training of {run} was interrupted at update {update:,}; go on with `anydepth train --resume "
+            f"--to {run}`"
+        )
+
+
+def wished_policy(
+    translator: "Translator",
+    policy: str | None,
+    wish: "Wish",
+    *,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+) -> "Policy":
+    """The policy by name, or the operating point that a wish asks for, which is told, and in which
+    other way search goes than it was measured."""
+    if not wish.is_made:
+        return translator.policy(policy)
+    point, found = translator.operating_point(wish, policy=policy)
+    search = translator.search_settings(beam=beam, length_penalty=length_penalty)
+    otherwise = found.otherwise(beam=search.beam, length_penalty=search.length_penalty, engine=translator.engine.name)
+    here = f"; here with {otherwise}" if otherwise else ""
+    say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
+    return translator.policy(point.policy)

@@ -1,0 +1,142 @@
+"""The verbs of `anydepth plot`: pictures of where a model has to think, and of what depth is
+worth."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anydepth.cli.options import AverageExit, Beam, BleuDrop, Flops, PolicyName, RunFolder, examples, say, wished_policy
+
+if TYPE_CHECKING:
+    from anydepth.inference.translator import Translation
+    from anydepth.runs.operating_points import Wish
+
+plot = typer.Typer(
+    help="Draw where a model has to think, and what depth is worth.", no_args_is_help=True, rich_markup_mode=None
+)
+Picture = Annotated[Path, typer.Option(metavar="FILE", help="The picture: .png, .svg or .pdf.")]
+TestPrefix = Annotated[str, typer.Option(metavar="PREFIX", help="PREFIX.de, the text to translate, plain or .gz.")]
+
+
+@plot.command(
+    "tokens",
+    epilog=examples(
+        "anydepth plot tokens runs/demo/exits 'Anna kommt um halb drei an.' --to tokens.png --policy geometric"
+    ),
+)
+def plot_tokens(
+    run: RunFolder,
+    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="What to translate.")],
+    to: Picture,
+    policy: PolicyName = None,
+    average_exit: AverageExit = None,
+    flops: Flops = None,
+    bleu_drop: BleuDrop = None,
+    beam: Beam = None,
+) -> None:
+    """Draw the exit and the score of every token of a translation (figures 6 and 7 of the
+    paper)."""
+    from anydepth.figures import sentence as tokens
+    from anydepth.figures import style
+    from anydepth.inference.translator import Translator
+    from anydepth.runs.operating_points import Wish
+
+    style.check_figure_path(to)
+    translator = Translator.load(run)
+    chosen = wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop), beam=beam)
+    (translation,) = translator.translate([sentence], policy=chosen, beam=beam)
+    style.save_figure(tokens.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
+    print(translation.line)
+
+
+@plot.command(
+    "tradeoff",
+    epilog=examples(
+        "anydepth plot tradeoff runs/demo/evaluation.json runs/demo/exits/operating_points.json --to tradeoff.png"
+    ),
+)
+def plot_tradeoff(
+    measurements: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="What `evaluate --json` printed, or a run's operating_points.json."),
+    ],
+    to: Picture,
+) -> None:
+    """Draw BLEU against the average exit and against FLOPs from stored measurements (figures 3 and
+    5 of the paper)."""
+    from anydepth.figures import curves as series
+    from anydepth.figures import style, tradeoff
+
+    style.save_figure(tradeoff.plot_tradeoff(series.read_points(measurements)), to)
+
+
+@plot.command(
+    "positions",
+    epilog=examples(
+        "anydepth plot positions runs/demo/exits --test runs/demo/corpus/test --to positions.png --policy geometric"
+    ),
+)
+def plot_positions(
+    run: RunFolder,
+    test: TestPrefix,
+    to: Picture,
+    policy: PolicyName = None,
+    average_exit: AverageExit = None,
+    flops: Flops = None,
+    bleu_drop: BleuDrop = None,
+    beam: Beam = None,
+) -> None:
+    """Draw the exits at the start and at the end of sentences (figure 8 of the paper)."""
+    from anydepth.figures import positions, style
+    from anydepth.runs.operating_points import Wish
+
+    style.check_figure_path(to)
+    translations, blocks = translated_test(run, test, policy, Wish(average_exit, flops, bleu_drop), beam)
+    style.save_figure(positions.plot_positions([each.exits for each in translations], blocks=blocks), to)
+
+
+@plot.command(
+    "scores",
+    epilog=examples(
+        "anydepth plot scores runs/demo/exits --test runs/demo/corpus/test --to scores.png --policy geometric"
+    ),
+)
+def plot_scores(
+    run: RunFolder,
+    test: TestPrefix,
+    to: Picture,
+    policy: PolicyName = None,
+    average_exit: AverageExit = None,
+    flops: Flops = None,
+    bleu_drop: BleuDrop = None,
+    beam: Beam = None,
+) -> None:
+    """Draw the joint histogram of scores and exits (figure 9 of the paper)."""
+    from anydepth.figures import probabilities as scores
+    from anydepth.figures import style
+    from anydepth.runs.operating_points import Wish
+
+    style.check_figure_path(to)
+    translations, blocks = translated_test(run, test, policy, Wish(average_exit, flops, bleu_drop), beam)
+    style.save_figure(
+        scores.plot_scores(
+            [each.exits for each in translations], [each.scores for each in translations], blocks=blocks
+        ),
+        to,
+    )
+
+
+def translated_test(
+    run: Path, test: str, policy: str | None, wish: "Wish", beam: int | None
+) -> "tuple[list[Translation], int]":
+    """The translations of a test set's source side, and the number of blocks."""
+    from anydepth.inference.translator import Translator
+    from anydepth.runs.run import Run
+    from anydepth.text.corpus import open_lines, side_path
+
+    translator = Translator.load(run)
+    chosen = wished_policy(translator, policy, wish, beam=beam)
+    lines = list(open_lines(side_path(test, Run(run).data_note()["source_lang"])))
+    say(f"translating {len(lines):,} sentences with {chosen.name}")
+    return translator.translate(lines, policy=chosen, beam=beam), translator.model.blocks

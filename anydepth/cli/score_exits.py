@@ -1,0 +1,51 @@
+"""The verb that prepares a lesson: `anydepth score-exits`, whose scores the BLEU oracle teaches
+from."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anydepth.cli.options import RunFolder, examples, say, tell_if_unfinished
+from anydepth.limits import MOST_BEAM, MOST_UPDATES
+
+SCORE_EXAMPLES = examples(
+    "anydepth score-exits runs/demo/model --sentences 2000",
+    "anydepth score-exits runs/demo/model --metric chrf --overwrite",
+)
+
+
+def score_exits(
+    run: RunFolder,
+    sentences: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST_UPDATES,
+            metavar="K",
+            help="Score a sample of K training pairs, always the same. Default: all.",
+        ),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="Sentence-level bleu or chrf, in points.")] = "bleu",
+    beam: Annotated[int, typer.Option(min=1, max=MOST_BEAM, help="Hypotheses to keep; 1 is greedy.")] = 1,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Prepared text in the run's vocabulary. Default: what the run was trained on."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace scores that were made with another metric or beam.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The summary as one JSON object.")] = False,
+) -> None:
+    """Translate training text at every exit and store how good each is, for exits.oracle = "bleu";
+    goes on where it was stopped."""
+    from anydepth.bleu_oracle.scoring import ScoreSettings
+    from anydepth.bleu_oracle.scoring import score_exits as make_scores
+    from anydepth.bleu_oracle.summary import summarise, summary_json, summary_table
+
+    tell_if_unfinished(run)
+    settings = ScoreSettings(metric, beam, sentences)
+    summary = summarise(make_scores(run, settings, data_folder=data, overwrite=overwrite, say=say))
+    print(summary_json(summary) if as_json else summary_table(summary))

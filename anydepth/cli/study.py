@@ -1,0 +1,85 @@
+"""The verbs for researchers: `anydepth study` does the paper's experiments, `anydepth report` makes
+a page of what they measured."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anydepth.cli.options import examples, say, settings_file
+from anydepth.limits import MOST_JOBS, MOST_MINUTES, MOST_SEEDS
+
+STUDY_EXAMPLES = examples(
+    "anydepth study table1 --data runs/demo/data --to studies/demo --dry-run",
+    "anydepth study all --data runs/demo/data --to studies/demo",
+    "anydepth study figure3 figure4 --data data --to studies/own --config multi30k_study --minutes-per-run 10",
+)
+STEP_EXAMPLES = examples("anydepth study-step studies/demo 'train aligned'")
+REPORT_EXAMPLES = examples("anydepth report studies/demo")
+NAMES = "table1, table2, table3, figure3, figure4, figure5, figures6-9, cost, rivals, seq-bleu, all"
+
+
+def study(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=f"Experiments of the paper: {NAMES}.")],
+    data: Annotated[Path, typer.Option(help="Folder that `anydepth prepare` made, with a test set.")],
+    to: Annotated[Path, typer.Option(help="Folder for the study; the same one goes on with it.")],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="Settings of the aligned model, a file or a name, from which all variants are made. Default: "
+            "demo_study."
+        ),
+    ] = None,
+    exit_config: Annotated[
+        Path | None,
+        typer.Option(help="What a second stage changes. Default: a quarter of the updates at half of the rate."),
+    ] = None,
+    minutes_per_run: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=MOST_MINUTES,
+            help="As many updates as the aligned model does in this time, for all variants. Default: training.updates.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=MOST_SEEDS, help="Train every run so many times, with other random numbers.")
+    ] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=MOST_JOBS, help="Steps at a time. Default: one for each core.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="What the report calls the text. Default: the folder's name and its pairs.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+) -> None:
+    """Run the paper's experiments on prepared text; what they share is trained once, and a stopped
+    study goes on where it was."""
+    from anydepth.experiments.study import StudyWishes, run_study
+
+    first, second = config and settings_file(config), exit_config and settings_file(exit_config)
+    run_study(StudyWishes(names, data, to, first, second, minutes_per_run, seeds, jobs, title), is_dry=dry_run, say=say)
+
+
+def study_step(
+    folder: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")],
+    name: Annotated[str, typer.Argument(metavar="STEP", help="Name of the step, as study.json has it.")],
+) -> None:
+    """Do one step of a study that was begun, in this process; what `study` itself does for each."""
+    from anydepth.experiments.study import do_step
+
+    do_step(folder, name, say=say)
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="STUDY", help="Folder of a study, or of its study.json and records.")
+    ],
+    to: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, report.md and pictures. Default: that of the study.")
+    ] = None,
+) -> None:
+    """Make a page of a study: every table and figure beside the paper's, from its records alone."""
+    from anydepth.report.report import write_report
+
+    write_report(folder, to=to, say=say)

@@ -1,0 +1,1 @@
+"""Settings: typed, read from TOML, shipped with the package, and documented."""

@@ -1,0 +1,1 @@
+"""The grammar and lexicon of the built-in corpus."""

@@ -1,0 +1,221 @@
+"""Doing a plan: steps side by side, each in a process of its own; what is done stays done, a
+failure stops only what needs it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from anydepth.errors import Interrupted
+from anydepth.experiments.plan import Places, Study, StudyStep, needed_steps, save_study, step_json
+
+PAUSE = 0.2  # seconds between two looks at the processes
+PATIENCE = 60.0  # seconds that interrupted steps have to leave a state behind
+Say = Callable[[str], None]
+
+
+@dataclass
+class Going:
+    """A step whose process runs."""
+
+    step: StudyStep
+    process: subprocess.Popen[bytes]
+
+
+@dataclass
+class PlanProgress:
+    """How far the steps of a plan are."""
+
+    done: dict[str, float] = field(default_factory=dict)  # minutes
+    failed: dict[str, str] = field(default_factory=dict)  # reasons
+
+    def is_ready(self, step: StudyStep) -> bool:
+        return all(need in self.done for need in step.needs)
+
+    def is_blocked(self, step: StudyStep, blocked: set[str]) -> bool:
+        return any(need in self.failed or need in blocked for need in step.needs)
+
+
+class Execution:
+    """The steps of a plan with their processes; `go` does those that are left."""
+
+    def __init__(
+        self, study: Study, places: Places, steps: Sequence[StudyStep], *, jobs: int, threads: int, say: Say
+    ) -> None:
+        self.study, self.places, self.steps, self.jobs, self.threads, self.say = (
+            study,
+            places,
+            steps,
+            jobs,
+            threads,
+            say,
+        )
+        self.progress = PlanProgress()
+        for step in steps:  # in their order, so that what needs a step that is to be done again is, too
+            minutes = places.minutes(step, needed_steps(step, steps))
+            if minutes is not None and (step.kind == "compare" or self.progress.is_ready(step)):
+                self.progress.done[step.name] = minutes
+
+    def go(self) -> list[str]:
+        """Does what is left and can be done; the names of the steps that failed or were blocked by
+        a failure.
+
+        Comparing comes last, with whatever has been measured by then.
+        """
+        self.places.logs.mkdir(parents=True, exist_ok=True)
+        self.places.steps.mkdir(parents=True, exist_ok=True)
+        self.save()
+        *most, last = self.steps
+        if any(step.name not in self.progress.done for step in most):
+            self.progress.done.pop(last.name, None)  # what it compared is about to grow
+        for step in self.steps:
+            if step.name not in self.progress.done:
+                self.places.marker(step).unlink(missing_ok=True)
+        self.run_all(most)
+        if last.name not in self.progress.done:
+            self.run_all([replace(last, needs=())])
+        return [step.name for step in self.steps if step.name not in self.progress.done]
+
+    def run_all(self, steps: Sequence[StudyStep]) -> None:
+        """Runs the steps, as many side by side as there are places, until none is left that can
+        be."""
+        going: list[Going] = []
+        waiting = [step for step in steps if step.name not in self.progress.done]
+        try:
+            while waiting or going:
+                going = [each for each in going if not self.has_ended(each)]
+                for step in self.startable(waiting, going):
+                    waiting.remove(step)
+                    going.append(self.start(step))
+                if not going:
+                    return  # all that waits is blocked
+                time.sleep(PAUSE)
+        except BaseException:
+            self.end(going)
+            raise
+
+    def startable(self, waiting: Sequence[StudyStep], going: Sequence[Going]) -> list[StudyStep]:
+        """The steps to start now; one that watches the clock when nothing else is left to run
+        beside it, and by itself."""
+        ready = [step for step in waiting if self.progress.is_ready(step)]
+        together = [step for step in ready if not step.is_alone]
+        if together or going:
+            is_occupied = any(each.step.is_alone for each in going)
+            return [] if is_occupied else together[: self.jobs - len(going)]
+        return ready[:1]
+
+    def start(self, step: StudyStep) -> Going:
+        """A process for the step, which writes to the step's log."""
+        threads = str(self.threads)
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+        command = [sys.executable, "-m", "anydepth", "study-step", str(self.places.folder), step.name]
+        with self.places.log(step).open("wb") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        self.say(f"{self.counted()}  {step.name}")
+        return Going(step, process)
+
+    def has_ended(self, going: Going) -> bool:
+        """Whether the step's process is over; then what came of it is noted and told."""
+        code, step = going.process.poll(), going.step
+        if code is None:
+            return False
+        minutes = self.places.minutes(step)
+        if code == 0 and minutes is not None:
+            self.progress.done[step.name] = minutes
+            self.say(f"{self.counted()}  {step.name}: done in {describe_minutes(minutes)}{self.left()}")
+        else:
+            reason = why_it_failed(code, self.places.log(step))
+            self.progress.failed[step.name] = reason
+            self.say(f"{self.counted()}  {step.name} FAILED: {reason} (see {self.places.log(step)}); the rest goes on")
+        self.save()
+        return True
+
+    def end(self, going: Sequence[Going]) -> None:
+        """Asks the processes to stop, which lets training leave a state, and waits for them."""
+        for each in going:
+            each.process.terminate()
+        deadline = time.monotonic() + PATIENCE
+        for each in going:
+            try:
+                each.process.wait(timeout=max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                each.process.kill()
+                each.process.wait()
+        self.save()
+
+    def save(self) -> None:
+        """Writes how far the study is."""
+        blocked: set[str] = set()
+        told = []
+        for step in self.steps:
+            name = step.name
+            state, reason = "waiting", None
+            if name in self.progress.done:
+                state = "done"
+            elif name in self.progress.failed:
+                state, reason = "failed", self.progress.failed[name]
+            elif step.kind != "compare" and self.progress.is_blocked(step, blocked):
+                blocked.add(name)
+                missing = next(need for need in step.needs if need in self.progress.failed or need in blocked)
+                state, reason = "blocked", f"{missing} failed"
+            told.append(step_json(step, state, self.progress.done.get(name), reason))
+        save_study(self.places, self.study, told)
+
+    def counted(self) -> str:
+        """How many steps are done, as in [3/20]."""
+        return f"[{len(self.progress.done)}/{len(self.steps)}]"
+
+    def left(self) -> str:
+        """How long the rest may take, if measuring goes on taking the same share of the time."""
+        trained = [step for step in self.steps if step.kind == "train" and step.name in self.progress.done]
+        cost = sum(step.cost for step in trained)
+        rest = sum(step.cost for step in self.steps if step.kind == "train" and step.name not in self.progress.done)
+        if not cost or not rest:
+            return ""
+        minutes = sum(self.progress.done.values()) / cost * rest / self.jobs
+        return f"; about {describe_minutes(minutes)} left"
+
+
+def why_it_failed(code: int, log: Path) -> str:
+    """What ended a step: a signal, or what it said last."""
+    if code < 0:
+        return f"it was ended by signal {-code}"
+    return last_line(log) or f"it ended with exit code {code}"
+
+
+def last_line(path: Path) -> str:
+    """The last line that is not empty, without "error: "."""
+    lines = [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return lines[-1].removeprefix("error: ") if lines else ""
+
+
+def describe_minutes(minutes: float) -> str:
+    """A time as in 1:05:30 or 4:10."""
+    seconds = round(60 * minutes)
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def die_with_parent() -> None:
+    """Ends this process politely when the one that started it is gone, so that no step outlives a
+    study that was killed."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def stopped(places: Places) -> Interrupted:
+    """What a user who interrupts a study is told."""
+    return Interrupted(f"stopped; what is done stays in {places.folder}, and the same command goes on with the rest")

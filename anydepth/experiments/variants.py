@@ -1,0 +1,289 @@
+"""The runs that the experiments of the paper need: what distinguishes each, where it starts from
+and what is measured on it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from anydepth.config.loading import with_changes
+from anydepth.config.schema import Config
+from anydepth.errors import UsageError
+from anydepth.evaluation.evaluate import EACH_EXIT
+
+ALIGNED = "aligned"
+WEIGHTINGS = {"omega-n": "n", "omega-sqrt-n": "sqrt(n)", "omega-inverse-sqrt-n": "1/sqrt(n)", "omega-inverse-n": "1/n"}
+RATIOS = (0.3, 0.5, 0.7, 0.9, 1.1)
+LAYER_DROPS = (0.2, 0.5)
+# Penalties are in the units of each oracle's score: nats of a token, nats or right words of a
+# sentence, points of BLEU.
+PENALTIES = {
+    "tok-ll": (0.01, 0.05, 0.1),
+    "seq-c": (0.02, 0.1, 0.3),
+    "seq-ll": (0.1, 0.5, 1.5),
+    "seq-bleu": (0.5, 2.0, 8.0),
+}
+ORACLES = {"c": "correctness", "ll": "likelihood", "bleu": "bleu"}
+# Of 1 / (N - 1). A token is right or wrong, so all penalties below that name the same exits; above
+# it the deepest are out of reach.
+CORRECTNESS_PENALTIES = (0.5, 1.5, 3.0)
+FIGURE4_PENALTIES = (0.01, 0.05, 0.1, 0.2)
+FIGURE4_WIDTHS = (0.0, 1.0, 4.0, 16.0)
+DISTILLED_DEPTHS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A run of a study. `changes` are over the study's settings, `policies` are measured on both
+    held-out sets, and the operating points of the family `tuned`, found on the validation set, on
+    the test set."""
+
+    name: str
+    role: str
+    changes: tuple[str, ...] = ()
+    origin: str | None = None
+    policies: tuple[str, ...] = ()
+    tuned: str | None = None
+    seed: int = 1
+    is_distilled: bool = False
+    needs_scores: bool = False
+
+    @property
+    def run(self) -> str:
+        """The name of the run's folder: that of the variant, and the seed where it is not the
+        first."""
+        return seeded(self.name, self.seed)
+
+    def with_seed(self, seed: int) -> "Variant":
+        """The same with other random numbers, from the run of that seed where it starts from
+        one."""
+        return replace(self, seed=seed, origin=None if self.origin is None else seeded(self.origin, seed))
+
+
+def seeded(name: str, seed: int) -> str:
+    """The name of a variant's run with the study's seed number `seed`."""
+    return name if seed == 1 else f"{name}.{seed}"
+
+
+def aligned() -> Variant:
+    """The model that all second stages start from (Eq. 4)."""
+    return Variant(ALIGNED, "aligned", policies=(EACH_EXIT,), tuned="confidence")
+
+
+def continued() -> Variant:
+    """The control of all second stages: the aligned model with as many updates more, and no halting
+    module."""
+    return Variant("aligned-continued", "continued", origin=ALIGNED, policies=(EACH_EXIT,))
+
+
+def baselines(config: Config) -> list[Variant]:
+    """Standard Transformers of 1..N blocks with one classifier."""
+    return [baseline(depth) for depth in range(1, config.model.blocks + 1)]
+
+
+def baseline(depth: int) -> Variant:
+    """A standard Transformer of `depth` blocks."""
+    return Variant(f"baseline-{depth}", "baseline", one_classifier(depth), policies=(f"fixed:{depth}",))
+
+
+def one_classifier(depth: int) -> tuple[str, ...]:
+    """The changes that make a standard Transformer of `depth` blocks."""
+    return f"model.blocks={depth}", 'model.exits="last"', 'training.exit_weights="1"'
+
+
+def mixed(config: Config) -> list[Variant]:
+    """Mixed training with 1, N / 2 and N paths (Eq. 5): M = 1, 3, 6 in the paper."""
+    blocks = config.model.blocks
+    return [
+        Variant(f"mixed-{paths}", "mixed", ('training.mode="mixed"', f"training.paths={paths}"), policies=(EACH_EXIT,))
+        for paths in sorted({1, max(1, blocks // 2), blocks})
+    ]
+
+
+def weightings() -> list[Variant]:
+    """Aligned training with other weights omega_n than 1."""
+    return [
+        Variant(name, "omega", (f'training.exit_weights="{weights}"',), policies=(EACH_EXIT,))
+        for name, weights in WEIGHTINGS.items()
+    ]
+
+
+def gradient_ratios() -> list[Variant]:
+    """Aligned training with gradient scaling (appendix A)."""
+    return [
+        Variant(f"gamma-{ratio}", "gamma", (f"training.gradient_ratio={ratio}",), policies=(EACH_EXIT,))
+        for ratio in RATIOS
+    ]
+
+
+def halting(level: str, oracle: str, module: str, penalty: float, width: float = 0.0) -> Variant:
+    """A second stage from the aligned model (Eq. 7)."""
+    form = "" if level == "seq" else f"-{module}"
+    return Variant(
+        f"{level}-{oracle}{form}-l{penalty:g}" + (f"-s{width:g}" if width else ""),
+        "halting",
+        (
+            f'exits.halting="{module}"',
+            f'exits.oracle="{ORACLES[oracle]}"',
+            f"exits.exit_penalty={penalty}",
+            f"exits.kernel_width={width}",
+        ),
+        origin=ALIGNED,
+        policies=(module,),
+        tuned="geometric" if module == "geometric" else None,
+        needs_scores=oracle == "bleu",
+    )
+
+
+def token_level(oracle: str, module: str, config: Config) -> list[Variant]:
+    """Tok-C or Tok-LL with one of the two modules, for several lambda."""
+    return [halting("tok", oracle, module, penalty) for penalty in token_penalties(oracle, config.model.blocks)]
+
+
+def token_penalties(oracle: str, blocks: int) -> tuple[float, ...]:
+    """Lambda of a token-level oracle for a decoder of so many blocks."""
+    if oracle == "ll":
+        return PENALTIES["tok-ll"]
+    return tuple(round(share / max(1, blocks - 1), 3) for share in CORRECTNESS_PENALTIES)
+
+
+def sequence_level(oracle: str) -> list[Variant]:
+    """Seq-C, Seq-LL or Seq-BLEU, for several lambda."""
+    return [halting("seq", oracle, "sequence", penalty) for penalty in PENALTIES[f"seq-{oracle}"]]
+
+
+def table1(config: Config) -> list[Variant]:
+    """Aligned against mixed training, and the baselines. Table 1."""
+    return [aligned(), *baselines(config), *mixed(config)]
+
+
+def table2(config: Config) -> list[Variant]:
+    """Weights of the exits' losses. Table 2."""
+    return [aligned(), *baselines(config), *weightings()]
+
+
+def table3(config: Config) -> list[Variant]:
+    """Gradient scaling. Table 3."""
+    return [aligned(), *baselines(config), *gradient_ratios()]
+
+
+def figure3(config: Config) -> list[Variant]:
+    """All mechanisms at several lambda. Figure 3."""
+    pairs = [(oracle, module) for oracle in ("c", "ll") for module in ("geometric", "multinomial")]
+    tokens = [variant for oracle, module in pairs for variant in token_level(oracle, module, config)]
+    return [aligned(), continued(), *baselines(config), *tokens, *sequence_level("ll"), *sequence_level("c")]
+
+
+def figure4(config: Config) -> list[Variant]:
+    """Lambda and sigma of Tok-LL, geometric-like. Figure 4."""
+    by_penalty = [(penalty, width) for width in FIGURE4_WIDTHS[:2] for penalty in FIGURE4_PENALTIES]
+    by_width = [(penalty, width) for penalty in FIGURE4_PENALTIES[:2] for width in FIGURE4_WIDTHS]
+    return [aligned(), *(halting("tok", "ll", "geometric", *pair) for pair in dict.fromkeys(by_penalty + by_width))]
+
+
+def figure5(config: Config) -> list[Variant]:
+    """The best mechanisms against average exit and FLOPs. Figure 5."""
+    tokens = [variant for oracle in ("c", "ll") for variant in token_level(oracle, "geometric", config)]
+    return [aligned(), continued(), *baselines(config), *tokens, *sequence_level("ll")]
+
+
+def figures6to9(config: Config) -> list[Variant]:
+    """What single words, positions and scores look like, on the Tok-LL model with the middle
+    lambda."""
+    return [aligned(), sampled()]
+
+
+def sampled() -> Variant:
+    """The run that figures 6 to 9 look at."""
+    return halting("tok", "ll", "geometric", PENALTIES["tok-ll"][1])
+
+
+def cost(config: Config) -> list[Variant]:
+    """Nothing is trained to its end for the cost of an update."""
+    return []
+
+
+def seq_bleu(config: Config) -> list[Variant]:
+    """The BLEU oracle, and the two of the paper for sequences."""
+    return [aligned(), continued(), *sequence_level("bleu"), *sequence_level("ll"), *sequence_level("c")]
+
+
+def rivals(config: Config) -> list[Variant]:
+    """A deep encoder with a shallow decoder, fewer blocks taught by the deepest baseline, and
+    LayerDrop cut at n."""
+    depths = [depth for depth in DISTILLED_DEPTHS if depth < config.model.blocks]
+    distilled = [
+        Variant(
+            f"rival-distilled-{depth}", "rival", one_classifier(depth), policies=(f"fixed:{depth}",), is_distilled=True
+        )
+        for depth in depths
+    ]
+    shared = () if config.model.classifiers != "untied" else ('model.classifiers="shared"',)
+    dropped = [
+        Variant(
+            f"rival-layerdrop-{drop}",
+            "rival",
+            ('training.mode="layerdrop"', f"training.layer_drop={drop}", *shared),
+            policies=(EACH_EXIT,),
+        )
+        for drop in LAYER_DROPS
+    ]
+    deepest = sorted({*depths, config.model.blocks})
+    return [aligned(), continued(), *map(baseline, deepest), shallow(config), *distilled, *dropped]
+
+
+def shallow(config: Config) -> Variant:
+    """All but one of the decoder's blocks moved to the encoder, as many as have the same number of
+    parameters."""
+    encoder_block, decoder_block = block_parameters(config)
+    blocks = config.model.encoder.blocks + round((config.model.blocks - 1) * decoder_block / encoder_block)
+    return Variant(
+        "rival-shallow", "rival", (f"model.encoder.blocks={blocks}", *one_classifier(1)), policies=("fixed:1",)
+    )
+
+
+def block_parameters(config: Config) -> tuple[int, int]:
+    """The weights of an encoder block and of a decoder block, biases and norms aside."""
+    encoder, decoder = config.model.encoder, config.model.decoder
+    attending = (
+        6 * decoder.dim**2 + 2 * decoder.dim * encoder.dim
+    )  # keys and values of the source are made from the encoder's width
+    return 4 * encoder.dim**2 + 2 * encoder.dim * encoder.ffn_dim, attending + 2 * decoder.dim * decoder.ffn_dim
+
+
+EXPERIMENTS: dict[str, Callable[[Config], list[Variant]]] = {
+    "table1": table1,
+    "table2": table2,
+    "table3": table3,
+    "figure3": figure3,
+    "figure4": figure4,
+    "figure5": figure5,
+    "figures6-9": figures6to9,
+    "cost": cost,
+    "rivals": rivals,
+    "seq-bleu": seq_bleu,
+}
+ALL = "all"
+
+
+def chosen_experiments(names: list[str]) -> list[str]:
+    """The experiments that are asked for, in the order of the paper, "all" written out."""
+    if unknown := [name for name in names if name not in (*EXPERIMENTS, ALL)]:
+        raise UsageError(f"there is no study {unknown[0]!r}; choose from {', '.join((*EXPERIMENTS, ALL))}")
+    return [name for name in EXPERIMENTS if name in names or ALL in names]
+
+
+def planned_variants(experiments: list[str], config: Config, *, seeds: int) -> list[Variant]:
+    """The runs of all experiments, each once, those of the first seed first."""
+    needed = {variant.name: variant for name in experiments for variant in EXPERIMENTS[name](config)}
+    return [variant.with_seed(seed) for seed in range(1, seeds + 1) for variant in needed.values()]
+
+
+def variant_changes(variant: Variant, first_seed: int, second_stage: tuple[str, ...]) -> tuple[str, ...]:
+    """All changes over the study's settings: those of a second stage for a run that is one, its
+    own, and its seed."""
+    stage = second_stage if variant.origin is not None else ()
+    return (*stage, *variant.changes, f"training.seed={first_seed + variant.seed - 1}")
+
+
+def variant_config(variant: Variant, config: Config, second_stage: tuple[str, ...]) -> Config:
+    """The settings of a run, checked."""
+    return with_changes(config, variant_changes(variant, config.training.seed, second_stage))

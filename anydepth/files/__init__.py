@@ -1,0 +1,1 @@
+"""Files that are whole, checked and written by one process at a time."""

@@ -1,0 +1,277 @@
+"""The compiled engine behind the same contract as the plain step: same tokens, same exits, less
+time."""
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from anydepth.errors import RunError, UsageError
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
+from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
+from anydepth.exits.thresholds import ThresholdExit
+from anydepth.inference.engines.engine import TorchEngine
+from anydepth.model.checkpoint import model_tensors
+from anydepth.model.transformer import sinusoids
+from anydepth.search.beam import Hypothesis, SearchSettings
+from anydepth.text.batches import make_source
+from anydepth.text.tokenizer import BOS, EOS
+
+try:
+    from anydepth.inference.engines.native import _native
+except ImportError as error:  # there was no compiler when anydepth was installed
+    _native, why_not = None, str(error)  # type: ignore[assignment]
+
+LOG = logging.getLogger(__name__)
+MOST_BLOCKS = 64
+SENTENCES = 32  # searched together where neither the user nor the budget of tokens says less
+
+
+class NativeEngine:
+    """Search in C++ with the weights that a model has now, in float32 or with 8-bit products.
+
+    Each row passes only the blocks that it needs; keys and values of a copied state are made when a
+    later token first looks at them; a finished sentence's place is taken by the next.
+    """
+
+    def __init__(
+        self,
+        model: AdaptiveTransformer,
+        *,
+        int8: bool = False,
+        threads: int = 1,
+        instructions: str = "",
+        is_deferred: bool = True,
+    ) -> None:
+        require_native()
+        if model.blocks > MOST_BLOCKS:
+            raise UsageError(
+                f"the native engine knows up to {MOST_BLOCKS} decoder blocks and this model has {model.blocks}; use "
+                "--engine torch"
+            )
+        self.model = model
+        self.name = "native-int8" if int8 else "native"
+        self.threads = threads
+        self.is_deferred = is_deferred
+        self.plain = TorchEngine(model)
+        shape, vocab = model.config, model.target_embedding.num_embeddings
+        units = model.halting.units if isinstance(model.halting, GeometricHalting) else 0
+        self.engine = _native.Engine(
+            shape=_native.Shape(
+                heads=shape.heads,
+                encoder_dim=shape.encoder.dim,
+                encoder_ffn=shape.encoder.ffn_dim,
+                decoder_dim=shape.decoder.dim,
+                decoder_ffn=shape.decoder.ffn_dim,
+                encoder_blocks=shape.encoder.blocks,
+                blocks=shape.blocks,
+                target_vocab=vocab,
+            ),
+            tensors=named_arrays(model),
+            classifiers=classifier_names(model),
+            halting=halting_name(model.halting),
+            halting_units=units,
+            is_int8=int8,
+            instructions=instructions,
+        )
+        self.flops = 0
+        self.said: set[str] = set()  # why policies were left to the plain step
+        self.counts: _native.Counts | None = None  # of the last search
+
+    def executed_flops(self) -> int:
+        """FLOPs that the decoder has executed in all searches so far, those of every hypothesis of
+        the beam and of deferred copies."""
+        return self.flops
+
+    def search(
+        self,
+        sequences: Sequence[Sequence[int]],
+        policy: Policy,
+        settings: SearchSettings,
+        *,
+        batch_tokens: int,
+        batch_sentences: int | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The best hypotheses of each sentence; a policy that `why_not_native` has something
+        against is left to the plain step.
+
+        Both limits hold for each thread. The first time that a policy is left to the plain step, a
+        line of the log says why.
+        """
+        if not sequences:
+            return []
+        source, mask = make_source(sequences)
+        limits = settings.limits(mask, max_length=self.model.config.max_length)
+        self.check(source, limits)
+        if reason := why_not_native(policy, self.model):
+            self.say_once(reason)
+            return self.plain.search(
+                sequences, policy, settings, batch_tokens=batch_tokens, batch_sentences=batch_sentences
+            )
+        translated = native_policy(policy, source, mask, limit=int(limits.max()))
+        found, counts = self.engine.search(
+            [[*ids, EOS] for ids in sequences],
+            limits.tolist(),
+            translated,
+            _native.Settings(
+                beam=settings.beam,
+                best=settings.best,
+                length_penalty=settings.length_penalty,
+                banned=settings.never_produced,
+                eos=EOS,
+                bos=BOS,
+                batch_sentences=batch_sentences or SENTENCES,
+                batch_tokens=batch_tokens,
+                is_deferred=self.is_deferred,
+                threads=self.threads,
+            ),
+        )
+        self.flops += counts.decoder_flops
+        self.counts = counts
+        return [
+            [
+                Hypothesis(each.tokens, each.exits, each.token_scores, each.score, each.has_finished)
+                for each in hypotheses
+            ]
+            for hypotheses in found
+        ]
+
+    def say_once(self, reason: str) -> None:
+        """Logs why the plain step searches, unless it was said before."""
+        if reason not in self.said:
+            self.said.add(reason)
+            LOG.warning("%s is slower here: %s, so PyTorch searches in float32", self.name, reason)
+
+    def check(self, source: Int[Tensor, "sentence source"], limits: Int[Tensor, " sentence"]) -> None:
+        """Refuses what would lead out of the tables of the compiled search."""
+        words, longest = self.model.source_embedding.num_embeddings, self.model.config.max_length
+        if int(source.min()) < 0 or int(source.max()) >= words:
+            raise UsageError(
+                f"source tokens are numbers from 0 to {words - 1}, but there are {int(source.min())} to "
+                f"{int(source.max())}"
+            )
+        if source.shape[1] > longest + 1:
+            raise UsageError(
+                f"a source of {source.shape[1] - 1} tokens is longer than model.max_length = {longest}; cut it"
+            )
+        if int(limits.min()) < 1:
+            raise UsageError("length_ratio and length_offset leave no room for any output; raise one of them")
+
+
+def has_native() -> bool:
+    """Whether the compiled module was built."""
+    return _native is not None
+
+
+def require_native() -> None:
+    """Refuses in one sentence where there is no compiled module."""
+    if _native is None:
+        raise UsageError(
+            f"the native engine cannot be loaded ({why_not}); it is built when anydepth is installed, which takes "
+            "a C++ compiler "
+            "such as g++: install one and anydepth again, or use --engine onnx or --engine torch"
+        )
+
+
+def named_arrays(model: AdaptiveTransformer) -> dict[str, np.ndarray]:
+    """The weights by their names in a checkpoint, both embeddings even where they are one, and the
+    vectors of the positions."""
+    length, shape = model.config.max_length + 1, model.config
+    tensors = {**model_tensors(model), "source_embedding.weight": model.source_embedding.weight.detach()}
+    if broken := [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]:
+        raise RunError(f"{broken[0]} has numbers that are not finite; the training of this model went wrong")
+    tensors = {name: tensor.to("cpu", torch.float32, copy=True).contiguous() for name, tensor in tensors.items()}
+    tensors["encoder_positions"] = sinusoids(length, shape.encoder.dim)
+    tensors["decoder_positions"] = sinusoids(length, shape.decoder.dim)
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+def classifier_names(model: AdaptiveTransformer) -> list[str]:
+    """The names of the output classifiers: one for all exits, or one for each."""
+    if model.config.classifiers == "tied":
+        return ["target_embedding.weight"]
+    return [f"classifiers.{number}" for number in range(len(model.classifiers))]
+
+
+def halting_name(halting: Halting | None) -> str:
+    """The halting module as the compiled model knows it."""
+    match halting:
+        case SequenceHalting():
+            return "sequence"
+        case MultinomialHalting():
+            return "multinomial"
+        case GeometricHalting():
+            return "geometric"
+        case None:
+            return "none"
+
+
+def why_not_native(policy: Policy, model: AdaptiveTransformer) -> str | None:
+    """Why the compiled search cannot follow `policy` on `model`, if it cannot."""
+    if policy.blocks > model.blocks:
+        return f"{policy.name} is for a model of {policy.blocks} blocks and this one has {model.blocks}"
+    if model.config.exits == "last" and policy.name != f"fixed:{model.blocks}":
+        return f"this model has exit {model.blocks} only, which {policy.name} is not"
+    match policy:
+        case FixedExit() | UniformExit():
+            return None
+        case SequenceExit() | MultinomialExit() | ForcedExits() | ThresholdExit():
+            if policy.halting not in (None, model.halting):
+                return f"{policy.name} asks the halting module of another model"
+        case _:
+            return f"it does not know policies such as {policy.name}"
+    if isinstance(policy, ThresholdExit):
+        if policy.blocks != model.blocks:
+            return f"{policy.name} has thresholds for {policy.blocks} blocks and this model has {model.blocks}"
+        if threshold_rule(policy.family) is None:
+            return f"it does not know the signal of {policy.family}"
+    return None
+
+
+def threshold_rule(family: str) -> "_native.Rule | None":
+    """The rule of the compiled search that has the signal of `family`, such as "confidence" or
+    "shortlist:64", if there is one."""
+    match family.partition(":")[0]:
+        case "geometric":
+            return _native.Rule.geometric
+        case "confidence":
+            return _native.Rule.confidence
+        case "margin":
+            return _native.Rule.margin
+        case "similarity":
+            return _native.Rule.similarity
+        case "shortlist":
+            return _native.Rule.shortlist
+    return None
+
+
+def native_policy(
+    policy: Policy, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
+) -> "_native.Policy":
+    """The policy as the compiled search knows it; `why_not_native` must have nothing against it."""
+    nothing = torch.empty(*source.shape, 0)  # none of these plans looks at the memory
+    match policy:
+        case FixedExit():
+            return _native.Policy(rule=_native.Rule.planned, plans=[[policy.n]] * len(source))
+        case UniformExit():
+            return _native.Policy(
+                rule=_native.Rule.planned, plans=policy.plan(source, mask, nothing, limit=limit).tolist()
+            )
+        case ForcedExits():
+            plans = policy.plan(source, mask, nothing, limit=limit).tolist()
+            return _native.Policy(rule=_native.Rule.planned, plans=plans, is_halting_watched=policy.halting is not None)
+        case SequenceExit():
+            return _native.Policy(rule=_native.Rule.sequence)
+        case MultinomialExit():
+            return _native.Policy(rule=_native.Rule.multinomial)
+        case ThresholdExit():
+            rule = threshold_rule(policy.family)
+            assert rule is not None
+            return _native.Policy(
+                rule=rule, thresholds=policy.thresholds, shortlist=int(policy.family.partition(":")[2] or 0)
+            )
+    raise AssertionError(f"why_not_native let {policy.name} pass")

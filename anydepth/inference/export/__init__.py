@@ -1,0 +1,1 @@
+"""A run as a folder that other programs read."""

@@ -1,0 +1,206 @@
+"""The model cut at one exit as a CTranslate2 directory, for those who run CTranslate2 or
+LibreTranslate."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias, cast
+
+import torch
+from torch import Tensor, nn
+
+from anydepth.errors import RunError, UsageError
+from anydepth.exits.parsing import parse_policy
+from anydepth.files.atomic import replacing_folder, write_text
+from anydepth.files.checksums import checked_object, file_hash, with_checksum
+from anydepth.files.locks import one_writer
+from anydepth.model.attention import Attention
+from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
+from anydepth.model.transformer import Transformer, sinusoids
+from anydepth.runs.models import load_model
+from anydepth.runs.operating_points import weights_fingerprint
+from anydepth.runs.run import Run, changing
+from anydepth.search.beam import SearchSettings
+from anydepth.text.tokenizer import BOS, EOS, UNK
+
+WEIGHTS_FILE = "model.bin"
+CHECKSUMS_NAME = "checksums.json"
+QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")
+# CTranslate2 cuts sources after 1024 tokens unless told otherwise; the end of the sentence comes on
+# top.
+POSITIONS = 1025
+
+Spec: TypeAlias = Any  # CTranslate2 has no types
+
+
+def export_ctranslate2(
+    run: Run, *, exit: int, quantization: str | None, to: Path | None, say: Callable[[str], None]
+) -> Path:
+    """The folder that now holds the run's model cut at `exit`, with vocabularies and tokenizers,
+    for CTranslate2.
+
+    Every token leaves at `exit`: what CTranslate2 makes of it is what the policy fixed:`exit` makes
+    here.
+    """
+    load_ctranslate2()
+    if quantization is not None and quantization not in QUANTIZATIONS:
+        raise UsageError(f"CTranslate2 has no quantization {quantization!r}; choose one of {', '.join(QUANTIZATIONS)}")
+    model = load_model(run)
+    parse_policy(f"fixed:{exit}", model)
+    folder = to or run.folder / "export" / f"ctranslate2-exit{exit}{f'-{quantization}' if quantization else ''}"
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / WEIGHTS_FILE).exists())):
+        raise UsageError(
+            f"{folder} exists and is not a CTranslate2 model, so it is left alone; choose another place with --to"
+        )
+    source, target = run.tokenizers()
+    source_pieces, target_pieces = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in (source, target))
+    with changing(run.folder) if to is None else one_writer(to), replacing_folder(folder) as temporary:
+        write_ctranslate2(model, source_pieces, target_pieces, temporary, exit=exit, quantization=quantization)
+        for file in sorted(run.folder.glob("tokenizer*.model")):
+            (temporary / file.name).write_bytes(run.seal.read(file))
+        write_checksums(temporary, weights=weights_fingerprint(run))
+    say(
+        f"{folder}: exit {exit} of {model.blocks}, {quantization or 'float32'}; tokenize each line with a "
+        "space before it, as here"
+    )
+    return folder
+
+
+def write_checksums(folder: Path, *, weights: str | None) -> None:
+    """Writes the SHA-256 of every file in `folder`, and of the run's weights that the model was
+    made of, where there are any."""
+    files = {file.name: file_hash(file) for file in sorted(folder.iterdir())}
+    write_text(
+        folder / CHECKSUMS_NAME, json.dumps(with_checksum({"weights": weights, "files": files}), indent=1) + "\n"
+    )
+
+
+def check_ctranslate2(folder: Path) -> int:
+    """How many files the folder has; one that is missing, or not the one that was exported, is
+    refused."""
+    again = "make it again with `anydepth export RUN --format ctranslate2`"
+    try:
+        files: dict[str, str] = dict(checked_object((folder / CHECKSUMS_NAME).read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{folder / CHECKSUMS_NAME} cannot be read ({error}); {again}") from error
+    for name, expected in files.items():
+        if not (folder / name).is_file():
+            raise RunError(f"{folder / name} is missing; {again}")
+        if file_hash(folder / name) != expected:
+            raise RunError(f"{folder / name} is damaged (its checksum differs); {again}")
+    return len(files)
+
+
+def write_ctranslate2(
+    model: Transformer,
+    source_pieces: Sequence[str],
+    target_pieces: Sequence[str],
+    folder: Path,
+    *,
+    exit: int,
+    quantization: str | None,
+) -> None:
+    """Writes `model` cut at `exit` into the existing `folder`."""
+    spec = make_spec(model, exit=exit)
+    spec.register_source_vocabulary(list(source_pieces))
+    spec.register_target_vocabulary(list(target_pieces))
+    spec.config.bos_token = spec.config.decoder_start_token = target_pieces[BOS]
+    spec.config.eos_token, spec.config.unk_token = target_pieces[EOS], target_pieces[UNK]
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
+
+
+def make_spec(model: Transformer, *, exit: int) -> Spec:
+    """CTranslate2's description of `model` without the blocks above `exit`, weights included."""
+    specs, config = load_ctranslate2().specs, model.config
+    encoder = specs.TransformerEncoderSpec(config.encoder.blocks, config.heads, pre_norm=False)
+    decoder = specs.TransformerDecoderSpec(exit, config.heads, pre_norm=False)
+    _set_inputs(encoder.embeddings[0], encoder.position_encodings, model.source_embedding, config.max_length)
+    _set_inputs(decoder.embeddings, decoder.position_encodings, model.target_embedding, config.max_length)
+    for layer, module in zip(encoder.layer, model.encoder, strict=True):
+        block = cast(EncoderBlock, module)
+        _set_self_attention(layer.self_attention, block.attention, block.attention_norm)
+        _set_feed_forward(layer.ffn, block.feed_forward, block.feed_forward_norm)
+    for layer, module in zip(decoder.layer, list(model.decoder)[:exit], strict=True):
+        below = cast(DecoderBlock, module)
+        _set_self_attention(layer.self_attention, below.self_attention, below.self_attention_norm)
+        _set_source_attention(layer.attention, below.source_attention, below.source_attention_norm)
+        _set_feed_forward(layer.ffn, below.feed_forward, below.feed_forward_norm)
+    decoder.projection.weight = _values(model.classifier(exit))
+    return specs.TransformerSpec(encoder, decoder)
+
+
+def search_options(settings: SearchSettings, *, limit: int) -> dict[str, Any]:
+    """The options of CTranslate2's `translate_batch` that make it search as we do; no output is
+    longer than `limit`, EOS included.
+
+    Its beam keeps twice as many candidates, ends with as many hypotheses and divides by the length
+    as ours does, but by default it forbids an empty output, which changes what the others have to
+    beat. It does not ban PAD, BOS and UNK, which no trained model wants, and at the limit it cuts a
+    hypothesis that ours would end with EOS.
+    """
+    return {
+        "beam_size": settings.beam,
+        "patience": 1,
+        "length_penalty": settings.length_penalty,
+        "num_hypotheses": settings.best,
+        "return_end_token": True,
+        "max_input_length": 0,
+        "min_decoding_length": settings.exact_length or 0,
+        "max_decoding_length": limit,
+    }
+
+
+def load_ctranslate2() -> ModuleType:
+    """The package, or how to get it."""
+    try:
+        import ctranslate2
+        import ctranslate2.specs
+    except ImportError as error:
+        raise UsageError(
+            "this needs the package ctranslate2; get it with `pip install 'anydepth[ctranslate2]'`"
+        ) from error
+    return cast(ModuleType, ctranslate2)
+
+
+def _set_inputs(embeddings: Spec, positions: Spec, table: nn.Embedding, max_length: int) -> None:
+    # CTranslate2 multiplies by sqrt(dim), too, but its own sinusoids begin at position 1.
+    embeddings.weight = _values(table.weight)
+    positions.encodings = sinusoids(max(POSITIONS, max_length + 1), table.embedding_dim).numpy()
+
+
+def _set_self_attention(spec: Spec, attention: Attention, norm: nn.LayerNorm) -> None:
+    _set_linear(spec.linear[0], attention.query, attention.key, attention.value)
+    _set_linear(spec.linear[1], attention.output)
+    _set_norm(spec.layer_norm, norm)
+
+
+def _set_source_attention(spec: Spec, attention: Attention, norm: nn.LayerNorm) -> None:
+    _set_linear(spec.linear[0], attention.query)
+    _set_linear(spec.linear[1], attention.key, attention.value)  # from a memory of any width
+    _set_linear(spec.linear[2], attention.output)
+    _set_norm(spec.layer_norm, norm)
+
+
+def _set_feed_forward(spec: Spec, network: FeedForward, norm: nn.LayerNorm) -> None:
+    _set_linear(spec.linear_0, network.inner)
+    _set_linear(spec.linear_1, network.outer)
+    _set_norm(spec.layer_norm, norm)
+
+
+def _set_linear(spec: Spec, *linears: nn.Linear) -> None:
+    """One product for all of `linears`, one below the other."""
+    spec.weight = _values(torch.cat([linear.weight for linear in linears]))
+    spec.bias = _values(torch.cat([linear.bias for linear in linears]))
+
+
+def _set_norm(spec: Spec, norm: nn.LayerNorm) -> None:
+    spec.gamma, spec.beta = _values(norm.weight), _values(norm.bias)
+
+
+def _values(tensor: Tensor) -> Any:
+    # A copy, because CTranslate2 scales weights in place when it quantizes them.
+    return tensor.detach().cpu().float().numpy().copy()

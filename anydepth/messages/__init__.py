@@ -1,0 +1,1 @@
+"""What long work tells people: lines, bars and heartbeats."""

@@ -1,0 +1,59 @@
+"""Long work that cannot tell how far it is: how long it has been at it, in place on a terminal and
+in lines in a log."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from contextlib import ExitStack
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from rich.console import Console
+
+Result = TypeVar("Result")
+
+_begun: "WeakSet[Future[Any]]" = (
+    WeakSet()
+)  # not by the names of threads: Ctrl-C in Thread.start can leave one that is not listed
+
+SECONDS_BEFORE_A_LINE = 10.0
+SECONDS_ON_A_TERMINAL = 1.0
+
+
+def told_while_waiting(work: Callable[[], Result], what: str, report: Callable[[str], None]) -> Result:
+    """What `work` returns or raises. While it goes on, `what` is told with the time that it has
+    taken; of short work nothing is.
+
+    The work is done beside, so that Ctrl-C ends the waiting at once even where the work is deep in
+    a library; the thread that does it ends with the process, which `is_at_work` is for.
+    """
+    future: Future[Result] = Future()
+    _begun.add(future)
+    threading.Thread(target=_fulfil, args=(future, work), daemon=True).start()
+    console, started = Console(stderr=True, highlight=False), time.monotonic()
+    pause = SECONDS_ON_A_TERMINAL if console.is_terminal else SECONDS_BEFORE_A_LINE
+    with ExitStack() as shown:
+        status = None
+        while not wait([future], timeout=pause).done:
+            text = f"{what}: at work for {time.monotonic() - started:,.0f} seconds"
+            if not console.is_terminal:
+                report(text)
+            elif status is None:
+                status = shown.enter_context(console.status(text))
+            else:
+                status.update(text)
+    return future.result()
+
+
+def is_at_work() -> bool:
+    """Whether work goes on that nobody waits for any more. Were Python to end as usual, a library
+    that then asks for Python would abort."""
+    return any(not future.done() for future in _begun)
+
+
+def _fulfil(future: "Future[Result]", work: Callable[[], Result]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:  # which is raised where the work was asked for
+        future.set_exception(error)

@@ -1,0 +1,1 @@
+"""The run directory: made, loaded, sealed, with its operating points."""

@@ -1,0 +1,277 @@
+"""The run directory: settings, tokenizers and weights; every later command takes the directory and
+nothing else."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from anydepth.config.loading import load_config, save_config
+from anydepth.config.schema import Config
+from anydepth.errors import RunError
+from anydepth.files.atomic import put_back, replacing_folder
+from anydepth.files.checksums import known_hash
+from anydepth.files.locks import one_writer
+from anydepth.files.reading import Unreadable, json_of
+from anydepth.files.seal import Seal, write_text
+from anydepth.model.checkpoint import load_notes, save_tensors
+from anydepth.model.memory import check_memory
+from anydepth.text.prepared import PreparedData
+from anydepth.text.tokenizer import Tokenizer
+
+INTERRUPTED = "interrupted"  # the note of weights whose training was stopped: the update
+
+
+@dataclass(frozen=True)
+class Run:
+    """The places in a run directory, and what can be loaded from them."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        put_back(self.folder)  # what `--overwrite` took away and was killed before it gave something else
+
+    @property
+    def seal(self) -> Seal:
+        """What tells whether a file of the run is whole and its own."""
+        return Seal(self.folder)
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "config.toml"
+
+    @property
+    def data_file(self) -> Path:
+        return self.folder / "data.json"
+
+    @property
+    def weights_file(self) -> Path:
+        return self.folder / "model.safetensors"
+
+    @property
+    def start_file(self) -> Path:
+        """The weights that training starts from, where it does not start from chance."""
+        return self.folder / "start.safetensors"
+
+    @property
+    def origin_file(self) -> Path:
+        """Which run those weights are of; a run that starts from chance has none."""
+        return self.folder / "origin.json"
+
+    @property
+    def scores_file(self) -> Path:
+        """The scores of what this run translates at each exit, which `anydepth score-exits`
+        makes."""
+        return self.folder / "exit_scores.safetensors"
+
+    @property
+    def oracle_scores_file(self) -> Path:
+        """A copy of the scores of the run that this one started from, where its oracle chooses by
+        them."""
+        return self.folder / "oracle_scores.safetensors"
+
+    @property
+    def points_file(self) -> Path:
+        return self.folder / "operating_points.json"
+
+    def best_file(self, update: int) -> Path:
+        """The weights of the best validation so far, which the training state tells the update
+        of."""
+        return self.folder / f"best-{update:07d}.safetensors"
+
+    def best_files(self) -> list[Path]:
+        """The stored best weights, oldest first; one that went missing is among them, so that it is
+        missed."""
+        return [self.folder / name for name in self.seal.names() if re.fullmatch(r"best-\d{7,}\.safetensors", name)]
+
+    @property
+    def state_file(self) -> Path:
+        return self.folder / "state.safetensors"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "train.log"
+
+    def interrupted_at(self) -> int | None:
+        """The update at which a user stopped the training that the weights are of; None if it
+        ended, or if there are no weights."""
+        if not self.weights_file.exists():
+            return None
+        self.seal.check(self.weights_file)
+        update = load_notes(self.weights_file).get(INTERRUPTED)
+        return int(update) if update is not None and re.fullmatch("[0-9]{1,12}", update) else None
+
+    def checkpoint_file(self, update: int) -> Path:
+        return self.folder / "checkpoints" / f"update-{update:07d}.safetensors"
+
+    def checkpoints(self) -> list[tuple[int, Path]]:
+        """The stored checkpoints with their updates, oldest first; one that went missing is among
+        them, so that it is missed."""
+        stored = [re.fullmatch(r"checkpoints/update-(\d{7,})\.safetensors", name) for name in self.seal.names()]
+        return sorted((int(match[1]), self.folder / match[0]) for match in stored if match)
+
+    @property
+    def config(self) -> Config:
+        """The settings that the run was made with."""
+        if not self.config_file.exists() and not self.seal.file.exists():
+            raise RunError(
+                f"{self.folder} is not a run directory: it has no config.toml; make one with `anydepth train`"
+            )
+        self.seal.check(self.config_file)
+        return load_config(self.config_file)
+
+    def data_note(self) -> dict[str, str]:
+        """Where the training data was, its fingerprint and its languages."""
+        try:
+            note: dict[str, str] = json_of(self.seal.read(self.data_file))
+        except Unreadable as error:
+            raise RunError(
+                f"{self.data_file} cannot be read ({error}); restore it from a copy or train again"
+            ) from error
+        known = ("folder", "fingerprint", "source_lang", "target_lang")
+        if not isinstance(note, dict) or not all(isinstance(note.get(name), str) for name in known):
+            raise RunError(
+                f"{self.data_file} does not tell what the run was trained on; restore it from a copy or train again"
+            )
+        return note
+
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """The source and the target tokenizer; one object twice where the vocabulary is joint."""
+        joint, source, target = (self.folder / f"tokenizer{side}.model" for side in ("", ".source", ".target"))
+        if self.seal.has(joint):
+            tokenizer = self._tokenizer(joint)
+            return tokenizer, tokenizer
+        return self._tokenizer(source), self._tokenizer(target)
+
+    def _tokenizer(self, path: Path) -> Tokenizer:
+        return Tokenizer.from_bytes(self.seal.read(path), path)
+
+
+@contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """While inside, no other command may write to the run at `folder`; what is no run is refused
+    first."""
+    _ = Run(folder).config  # raises where there is none
+    with one_writer(folder):
+        yield
+
+
+def create_run(
+    folder: Path,
+    config: Config,
+    data: PreparedData,
+    *,
+    overwrite: bool = False,
+    origin: Run | None = None,
+    start: Mapping[str, Tensor] | None = None,
+    oracle_scores: Path | None = None,
+) -> Run:
+    """A new run directory that holds the settings, the tokenizers and the weights to `start` from,
+    those of the run `origin`, if any.
+
+    An existing one is never replaced without being told to. `oracle_scores`, where given, is copied
+    as it is.
+
+    It is made beside its place and moved there when all is well, so that a mistake in the settings
+    costs no earlier run.
+    """
+    assert (origin is None) == (start is None), "weights to start from are those of a run"
+    run = Run(Path(folder))
+    if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
+        if not overwrite:
+            raise RunError(
+                f"{folder} exists already; choose another --to, go on with --resume, or replace it with --overwrite"
+            )
+        if not run.config_file.exists():
+            raise RunError(
+                f"{folder} exists and is not a run directory, so --overwrite leaves it alone; choose another --to"
+            )
+        for option, inside in (("--data", data.folder), ("--from", origin.folder if origin is not None else None)):
+            if inside is not None and inside.resolve().is_relative_to(run.folder.resolve()):
+                raise RunError(
+                    f"{option} {inside} lies inside {folder}, which --overwrite would replace; choose another --to"
+                )
+    data.verify()
+    with replacing_folder(run.folder) as temporary:
+        fill_run(Run(temporary), config, data)
+        if origin is not None and start is not None:
+            save_tensors(Run(temporary).start_file, start)
+            note = {"run": str(origin.folder.resolve()), "weights": known_hash(origin.weights_file)}
+            write_text(Run(temporary).origin_file, json.dumps(note, indent=1) + "\n")
+        if oracle_scores is not None:
+            shutil.copyfile(oracle_scores, Run(temporary).oracle_scores_file)
+        Run(temporary).seal.make()
+    return run
+
+
+def fill_run(run: Run, config: Config, data: PreparedData) -> None:
+    """Writes what a run starts with, and tries whether a model of its shape can be made."""
+    (run.folder / "checkpoints").mkdir()
+    if data.is_joint:
+        data.source_tokenizer.save(run.folder / "tokenizer.model")
+    else:
+        data.source_tokenizer.save(run.folder / "tokenizer.source.model")
+        data.target_tokenizer.save(run.folder / "tokenizer.target.model")
+    note_data(run, data)
+    save_config(config, run.config_file)
+    source, target = data.source_tokenizer, data.target_tokenizer
+    check_memory(config.model, source_vocab=source.size, target_vocab=target.size, is_joint=data.is_joint)
+
+
+def note_data(run: Run, data: PreparedData) -> None:
+    """Writes where the run's data is and what it was."""
+    note = {
+        "folder": str(data.folder.resolve()),
+        "fingerprint": data.fingerprint,
+        "source_lang": data.source_lang,
+        "target_lang": data.target_lang,
+    }
+    write_text(run.data_file, json.dumps(note, indent=1) + "\n")
+
+
+def training_data(run: Run, folder: Path | None = None) -> PreparedData:
+    """The prepared data of the run, at `folder` or where it was; it must still be what the run was
+    made with."""
+    note = run.data_note()
+    place = folder or Path(note["folder"])
+    if folder is None and not place.exists():
+        raise RunError(f"the data of {run.folder} is no longer at {place}; say where it is with --data")
+    data = PreparedData.open(place)
+    if data.fingerprint != note["fingerprint"]:
+        raise RunError(
+            f"{place} is not the data that {run.folder} was made with (its fingerprint differs); prepare that "
+            "data again"
+        )
+    return data
+
+
+def usable_data(run: Run, folder: Path | None, *, use: str) -> PreparedData:
+    """The prepared data at `folder`, which must be of the run's languages and vocabulary, or the
+    run's own where it is None.
+
+    `use` is the word of the command line, such as "--from", that stands in error messages.
+    """
+    data = PreparedData.open(folder) if folder is not None else training_data(run)
+    note = run.data_note()
+    if (data.source_lang, data.target_lang) != (note["source_lang"], note["target_lang"]):
+        languages = (
+            f"{data.source_lang}-{data.target_lang}, but {run.folder} translates "
+            f"{note['source_lang']}-{note['target_lang']}"
+        )
+        raise RunError(f"{data.folder} is {languages}; {use} keeps the languages")
+    tokenizers = zip(run.tokenizers(), (data.source_tokenizer, data.target_tokenizer), strict=True)
+    if any(own.fingerprint != other.fingerprint for own, other in tokenizers):
+        raise RunError(
+            f"{data.folder} has another vocabulary than {run.folder}; only text prepared with the run's tokenizer "
+            f"can be used with {use}"
+        )
+    return data

@@ -1,0 +1,1 @@
+"""Thresholds for every budget."""

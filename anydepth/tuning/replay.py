@@ -1,0 +1,201 @@
+"""Replay: what thresholds would do, read off a record of what every exit says at every position,
+without decoding again."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.flops import DecoderShape, first_call_flops, no_decision, token_flops
+from anydepth.exits.thresholds import Signal, ThresholdExit, is_deciding
+from anydepth.text.batches import Batch, ordered_batches
+from anydepth.text.tokens import TokenPairs
+
+BATCH_TOKENS = 4096
+CHUNK_ELEMENTS = 4_000_000
+
+
+@dataclass(frozen=True)
+class ReplayRecord:
+    """What every exit says at each position of some target sentences, which stand one after the
+    other.
+
+    States are those of full depth: that a token attends to copies of states that left early is not
+    replayed.
+    """
+
+    signals: Float[np.ndarray, "decision position"]  # where exit 1 decides
+    later_signals: Float[
+        np.ndarray, "later decision position"
+    ]  # where exit 2, 3, ... is the first that does; none if that is the same
+    log_likelihoods: Float[np.ndarray, "block position"]  # of the target, LL_t^n
+    flops: Float[
+        np.ndarray, "block position"
+    ]  # of leaving at that block, by appendix B without decisions and first calls
+    starts: Int[np.ndarray, " sentence"]  # the position of each sentence's first token
+    first_call_flops: Float[np.ndarray, " sentence"]  # of one block
+    full_flops: float  # of leaving at the last block everywhere, without any decision
+    policy: ThresholdExit  # whose signals these are
+    shape: DecoderShape
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What each candidate would give on a record."""
+
+    average_exits: Float[np.ndarray, " candidate"]
+    flops_shares: Float[np.ndarray, " candidate"]
+    log_likelihoods: Float[np.ndarray, " candidate"]  # a token
+
+
+@torch.inference_mode()
+def record(model: AdaptiveTransformer, pairs: TokenPairs, policy: ThresholdExit) -> ReplayRecord:
+    """One pass over `pairs` by teacher forcing, with the signal of `policy` after each block but
+    the last, whatever its thresholds."""
+    shape = DecoderShape.of(model.config, model.target_embedding.num_embeddings)
+    parts = [_record_batch(model, batch, policy) for batch in ordered_batches(pairs, max_tokens=BATCH_TOKENS)]
+    signals, likelihoods = (torch.cat([part[number] for part in parts], dim=-1) for number in (0, 1))
+    lengths, sources = (torch.cat([part[number] for part in parts]) for number in (2, 3))  # (sentence,)
+    times = torch.cat([torch.arange(1, length + 1) for length in lengths.tolist()])
+    table = _flops_table(shape, times, sources.repeat_interleave(lengths))
+    one_call = first_call_flops(shape, torch.ones_like(sources), sources)
+    return ReplayRecord(
+        signals=signals[0].numpy(),
+        later_signals=signals[1:].numpy(),
+        log_likelihoods=likelihoods.numpy(),
+        flops=table.numpy(),
+        starts=(lengths.cumsum(0) - lengths).numpy(),
+        first_call_flops=one_call.double().numpy(),
+        full_flops=float(table[-1].sum() + shape.blocks * one_call.sum()),
+        policy=policy,
+        shape=shape,
+    )
+
+
+def replay(record: ReplayRecord, candidates: Float[np.ndarray, "candidate decision"]) -> Replayed:
+    """The average exit, FLOPs and likelihood of every candidate's thresholds on the record, all
+    candidates together."""
+    positions, size = record.signals.shape[1], len(candidates)
+    exits, flops, likelihoods = np.empty(size), np.empty(size), np.empty(size)
+    step = max(1, CHUNK_ELEMENTS // max(positions, 1))
+    for start in range(0, size, step):
+        chunk = slice(start, start + step)
+        left = recorded_exits(record, candidates[chunk])  # (candidate, position)
+        exits[chunk] = left.mean(axis=1)
+        likelihoods[chunk] = _chosen(record.log_likelihoods, left).mean(axis=1)
+        highest = np.maximum.reduceat(left, record.starts, axis=1)  # (candidate, sentence)
+        flops[chunk] = _chosen(record.flops, left).sum(axis=1, dtype=np.float64) + highest @ record.first_call_flops
+        counts = np.stack(
+            [(left == n).sum(axis=1) for n in range(1, record.shape.blocks + 1)], axis=1
+        )  # (candidate, block)
+        flops[chunk] += (counts * decision_flops(record, candidates[chunk])).sum(axis=1)
+    return Replayed(exits, flops / record.full_flops, likelihoods)
+
+
+def recorded_exits(
+    record: ReplayRecord, candidates: Float[np.ndarray, "candidate decision"]
+) -> Int[np.ndarray, "candidate position"]:
+    """The exits that every candidate takes on the record, by the signals that its own first
+    decision gives."""
+    if not len(record.later_signals):
+        return chosen_exits(record.signals, candidates)
+    firsts = is_deciding(candidates).argmax(axis=1)  # 0 is exit 1, or no decision at all
+    left = np.empty((len(candidates), record.signals.shape[1]), dtype=np.int8)
+    for first in np.unique(firsts).tolist():
+        signals = record.later_signals[first - 1] if first else record.signals
+        left[firsts == first] = chosen_exits(signals, candidates[firsts == first])
+    return left
+
+
+def decision_flops(
+    record: ReplayRecord, candidates: Float[np.ndarray, "candidate decision"]
+) -> Float[np.ndarray, "candidate block"]:
+    """What its decisions cost a token of each candidate that leaves at each block, beside what
+    leaving there costs anyway."""
+    exits = torch.arange(1, record.shape.blocks + 1)
+    plain = no_decision(record.shape, exits, torch.ones_like(exits))
+    _, examples, kinds = np.unique(is_deciding(candidates), axis=0, return_index=True, return_inverse=True)
+    costs = [record.policy.cost_with(candidates[number].tolist()) for number in examples.tolist()]
+    rows = torch.stack([cost(record.shape, exits, torch.ones_like(exits)) - plain for cost in costs])
+    table: Float[np.ndarray, "candidate block"] = rows.double().numpy()[kinds.reshape(-1)]
+    return table
+
+
+def chosen_exits(
+    signals: Float[np.ndarray, "decision position"], candidates: Float[np.ndarray, "candidate decision"]
+) -> Int[np.ndarray, "candidate position"]:
+    """The first exit whose signal exceeds its threshold, else the last (section 3.2), for every
+    candidate at every position."""
+    blocks = len(signals) + 1
+    candidates = candidates.astype(signals.dtype)  # the precision in which a policy compares
+    left = np.full((len(candidates), signals.shape[1]), blocks, dtype=np.int8)
+    for n in reversed(range(1, blocks)):
+        thresholds = candidates[:, n - 1 : n]
+        left[(signals[n - 1] > thresholds) | (thresholds <= 0)] = n
+    return left
+
+
+def _chosen(
+    table: Float[np.ndarray, "block position"], left: Int[np.ndarray, "candidate position"]
+) -> Float[np.ndarray, "candidate position"]:
+    """The table's figures at the exits taken."""
+    taken = np.broadcast_to(table[-1], left.shape).copy()
+    for n, figures in enumerate(table[:-1], 1):
+        np.copyto(taken, figures, where=left == n)
+    return taken
+
+
+def _record_batch(
+    model: AdaptiveTransformer, batch: Batch, policy: ThresholdExit
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Signals (first, decision, position), log-likelihoods (block, position), target lengths and
+    source lengths (sentence) of one batch."""
+    memory = model.encode(batch.source, batch.source_mask)
+    states = model.decode(batch.target_inputs, memory, batch.source_mask)[
+        :, batch.target_mask
+    ]  # (block, position, dim)
+    inputs = model.embed_targets(batch.target_inputs)[batch.target_mask]
+    targets = batch.targets[batch.target_mask]
+    likelihoods = torch.stack(
+        [_log_likelihoods(model, n, states[n - 1], targets) for n in model.config.classifier_exits]
+    )
+    firsts = range(1, max(model.blocks, 2)) if policy.new_signal().depends_on_first else range(1, 2)
+    signals = torch.stack([signals_of(policy.new_signal(), inputs, states, first=first) for first in firsts])
+    return signals, likelihoods, batch.target_mask.sum(dim=1), batch.source_mask.sum(dim=1)
+
+
+def signals_of(
+    signal: Signal,
+    inputs: Float[Tensor, "position dim"],
+    states: Float[Tensor, "block position dim"],
+    *,
+    first: int = 1,
+) -> Float[Tensor, "decision position"]:
+    """The signal after every block but the last, as if no row had left before; 0 below the `first`
+    block that decides."""
+    signal.start(inputs)
+    values = []
+    for n, hidden in enumerate(states[:-1], 1):
+        if n < first:
+            signal.pass_by(hidden)
+            values.append(hidden.new_zeros(len(hidden)))
+            continue
+        values.append(signal.after(n, hidden))
+        signal.leave(torch.zeros(len(hidden), dtype=torch.bool, device=hidden.device))
+    return torch.stack(values) if values else inputs.new_zeros(0, len(inputs))
+
+
+def _log_likelihoods(model: AdaptiveTransformer, n: int, hidden: Tensor, targets: Tensor) -> Tensor:
+    return -F.cross_entropy(F.linear(hidden, model.classifier(n)), targets, reduction="none")
+
+
+def _flops_table(shape: DecoderShape, times: Tensor, sources: Tensor) -> Tensor:
+    """The FLOPs of leaving at each block where nothing is decided, (block, position)."""
+    rows = [
+        token_flops(shape, torch.full_like(times, n), times, sources, no_decision) for n in range(1, shape.blocks + 1)
+    ]
+    return torch.stack(rows).double()

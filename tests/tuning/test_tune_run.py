@@ -1,0 +1,323 @@
+"""Whole tunings of a run: every stored point was measured by decoding, and what was measured once
+is remembered."""
+
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from evaluation.translators import quiet, training_pairs, write_pairs
+from tiny import BLOCKS, prepare_tiny, tiny_config, train
+
+from anydepth.errors import RunError
+from anydepth.evaluation.measure import measure
+from anydepth.exits.thresholds import ThresholdExit
+from anydepth.inference.translator import Translator
+from anydepth.model.checkpoint import load_tensors, save_tensors
+from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points, text_fingerprint
+from anydepth.runs.run import Run, create_run
+from anydepth.tuning import tune as tuning
+from anydepth.tuning.tune import DIGITS, Tuner, TuneSettings, ValidationText, tune_run
+
+WORDS = {"der": "the", "hund": "dog", "läuft": "runs", "und": "and", "die": "a", "katze": "cat", "schläft": "sleeps"}
+MAX_LENGTH = 30
+BRIEF = TuneSettings(candidates=20, segment=1.0, decoded=1, beam=1)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that knows some words and where to stop, beside held-out text."""
+    folder = tmp_path_factory.mktemp("trained")
+    data = prepare_tiny(folder)
+    config = tiny_config(
+        *(
+            "exits.halting=geometric",
+            f"model.max_length={MAX_LENGTH}",
+            "validation.sentences=0",
+            "validation.every=1000",
+        ),
+        *("training.updates=120", "training.batch_tokens=150", "training.learning_rate=0.02", "training.warmup=10"),
+        *("training.log_every=1000", "training.save_every=1000", "training.final=last"),
+        *("decoding.beam=2", "decoding.length_ratio=1.0", "decoding.length_offset=3"),
+    )
+    run = create_run(folder / "run", config, data)
+    train(run, data)
+    known, randomness = set(training_pairs(run)), random.Random(11)
+    pairs: list[tuple[str, str]] = []
+    while len(pairs) < 7:
+        words = randomness.choices(list(WORDS), k=randomness.randint(2, 6))
+        pair = " ".join(words), " ".join(WORDS[word] for word in words)
+        if pair not in known:
+            pairs.append(pair)
+    write_pairs(folder / "held", pairs)
+    return run
+
+
+@pytest.fixture
+def run(trained: Run, tmp_path: Path) -> Run:
+    """A copy of the run, which a test may tune and spoil."""
+    return Run(shutil.copytree(trained.folder, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def held(trained: Run) -> str:
+    return str(trained.folder.parent / "held")
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the policies that are decoded from now on."""
+    names: list[str] = []
+
+    def counting(
+        translator: Translator, sources: list[str], references: list[str], policy: ThresholdExit, **options: object
+    ) -> object:
+        names.append(policy.name)
+        return measure(translator, sources, references, policy, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tuning, "measure", counting)
+    return names
+
+
+def remembered(run: Run) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run.folder / "tuning.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings"),
+    [
+        (None, TuneSettings(candidates=40, segment=0.5, decoded=1)),
+        ("shortlist:5", TuneSettings(candidates=25, segment=1.0, decoded=1, beam=1)),
+        ("geometric", TuneSettings(method="decode", candidates=6, segment=0.5, seed=5, beam=1, length_penalty=0.5)),
+    ],
+    ids=["replay", "replay of a shortlist", "decode"],
+)
+def test_every_stored_point_is_what_decoding_it_gives(
+    run: Run, held: str, policy: str | None, settings: TuneSettings
+) -> None:
+    found = tune_run(run.folder, held, policy, settings, say=quiet)
+    assert load_points(run) == [found]
+    translator = Translator.load(run.folder)
+    sources, references = (
+        Path(f"{held}.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
+    )
+
+    def decoded(name: str) -> tuple[float, float, float]:
+        figures, _ = measure(
+            translator,
+            sources,
+            references,
+            translator.policy(name),
+            beam=settings.beam,
+            length_penalty=settings.length_penalty,
+        )
+        return figures.scores.bleu.value, figures.average_exit, figures.flops_share
+
+    assert len(found.points) >= 2
+    for point in found.points:
+        assert decoded(point.policy) == (point.bleu, point.average_exit, point.flops_share)
+    assert decoded(f"fixed:{BLOCKS}")[0] == found.full_depth_bleu > 0
+    assert len({point.bleu for point in found.points}) > 1, "BLEU differs, or this shows little"
+    assert (found.policy, found.beam, found.length_penalty, found.engine) == (
+        policy or "geometric",
+        settings.beam or 2,
+        0.5 if settings.length_penalty else 1.0,
+        translator.engine.name,
+    )
+    assert found.valid_fingerprint == text_fingerprint(held, "de", "en")
+
+
+def test_a_further_candidate_for_a_missed_segment_is_decoded_and_kept(
+    run: Run, held: str, counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        tuning,
+        "for_missed_segments",
+        lambda costs, worth, chosen, decoded, segment: np.setdiff1d(range(20), chosen)[-1:],
+    )
+    tune_run(run.folder, held, "geometric", BRIEF, say=quiet)
+    with_one_more = list(counted)
+    monkeypatch.setattr(tuning, "for_missed_segments", lambda costs, worth, chosen, decoded, segment: chosen[:0])
+    (run.folder / "tuning.jsonl").rename(run.folder / "before.jsonl")
+    counted.clear()
+    tune_run(run.folder, held, "geometric", BRIEF, say=quiet)
+    assert with_one_more[:-1] == counted
+    further = json.loads((run.folder / "before.jsonl").read_text(encoding="utf-8").splitlines()[-1])["point"]["policy"]
+    assert further == with_one_more[-1]
+
+
+@pytest.mark.parametrize("method", ["replay", "decode"])
+def test_each_segment_keeps_the_best_of_all_that_were_decoded_in_it(
+    run: Run, held: str, method: str, counted: list[str]
+) -> None:
+    settings = TuneSettings(method=method, candidates=12, segment=0.5, decoded=2)
+    found = tune_run(run.folder, held, None, settings, say=quiet)
+    points = [OperatingPoint(**line["point"]) for line in remembered(run)]  # type: ignore[arg-type]
+    assert [point.policy for point in points] == counted[1:]
+    by_segment: dict[int, list[OperatingPoint]] = {}
+    for point in points:
+        number = next(number for number in range(99) if point.average_exit <= 1 + number * 0.5 + 1e-9)
+        by_segment.setdefault(number, []).append(point)
+    best = [
+        max(by_segment[number], key=lambda point: (point.bleu, -point.average_exit)) for number in sorted(by_segment)
+    ]
+    *others, full = found.points
+    assert others == best
+    assert (full.policy, full.average_exit, full.flops_share, full.bleu) == (
+        counted[0],
+        run.config.model.blocks,
+        1.0,
+        found.full_depth_bleu,
+    )
+    assert len(best) < len(points), "some segment had a choice"
+
+
+def test_decoding_tries_uniform_thresholds_as_in_the_paper(run: Run, held: str, counted: list[str]) -> None:
+    tune_run(run.folder, held, "confidence", TuneSettings(method="decode", candidates=3, seed=6, beam=1), say=quiet)
+    drawn = np.random.default_rng(6).random((3, BLOCKS - 1)).round(DIGITS).tolist()
+    assert counted == [f"fixed:{BLOCKS}", *(f"confidence:{','.join(map(str, thresholds))}" for thresholds in drawn)]
+
+
+def test_the_same_tuning_finds_the_same_points(trained: Run, held: str, tmp_path: Path) -> None:
+    found = [
+        tune_run(shutil.copytree(trained.folder, tmp_path / name), held, None, BRIEF, say=quiet)
+        for name in ("first", "second")
+    ]
+    assert found[0] == found[1]
+
+
+def test_what_was_decoded_once_is_not_decoded_again_unless_the_recipe_changes(
+    run: Run, held: str, counted: list[str]
+) -> None:
+    def tuned(**changes: object) -> tuple[PointSet, int]:
+        counted.clear()
+        settings = {"candidates": 12, "segment": 1.0, "decoded": 1, "beam": 1, **changes}
+        return tune_run(run.folder, held, None, TuneSettings(**settings), say=quiet), len(
+            counted
+        ) - 1  # full depth is always decoded
+
+    first, times = tuned()
+    assert times > 1
+    assert tuned() == (first, 0)
+    _, of_another_beam = tuned(beam=2)
+    assert of_another_beam > 1
+    assert tuned(length_penalty=0.25)[1] > 1
+    assert tuned() == (first, 0), "what was measured with other settings does not displace it"
+    assert tuned(beam=2)[1] == 0
+
+
+def test_other_text_or_other_weights_are_decoded_anew(run: Run, held: str, tmp_path: Path, counted: list[str]) -> None:
+    settings = TuneSettings(method="decode", candidates=2, beam=1)
+    tune_run(run.folder, held, None, settings, say=quiet)
+    pairs = [("hund und katze läuft", "dog and cat runs"), ("und und", "and and")]
+    tune_run(run.folder, write_pairs(tmp_path / "other", pairs), None, settings, say=quiet)
+    assert len(counted) == 6
+    tensors, notes = load_tensors(run.weights_file)
+    save_tensors(
+        run.weights_file, {name: tensor + 0.01 * torch.sign(tensor) for name, tensor in tensors.items()}, notes
+    )
+    found = tune_run(run.folder, held, "confidence", settings, say=quiet)
+    tune_run(run.folder, held, None, settings, say=quiet)
+    assert len(counted) == 12
+    assert [each.policy for each in load_points(run)] == ["confidence", "geometric"]
+    assert load_points(run)[0] == found, "points of the old weights are gone"
+    assert len(remembered(run)) == 4, "and so are their measurements"
+
+
+def test_a_damaged_memory_is_passed_over_and_mended(run: Run, held: str, counted: list[str]) -> None:
+    settings = TuneSettings(method="decode", candidates=4, beam=1)
+    found = tune_run(run.folder, held, None, settings, say=quiet)
+    file = run.folder / "tuning.jsonl"
+    whole = file.read_bytes()
+    one, two, three, four = whole.splitlines(keepends=True)
+    counted.clear()
+    damaged_line = three.replace(b'"point"', b'"pint"')
+    file.write_bytes(one + b"\xff\xfe\n" + two + b"{}\n[3]\nnull\n" + damaged_line + four[: len(four) // 2])
+    assert tune_run(run.folder, held, None, settings, say=quiet) == found
+    assert counted == [f"fixed:{BLOCKS}", *(json.loads(line)["point"]["policy"] for line in (three, four))]
+    assert sorted(file.read_bytes().splitlines(keepends=True)) == sorted(whole.splitlines(keepends=True))
+
+
+def test_a_tuning_that_is_stopped_keeps_what_it_measured_and_the_old_points(
+    run: Run, held: str, counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tune_run(run.folder, held, None, TuneSettings(candidates=5, segment=1.0, decoded=1, beam=1), say=quiet)
+    points = run.points_file.read_bytes()
+    settings = TuneSettings(method="decode", candidates=5, segment=0.5, beam=1)
+
+    def stop_at_the_third(text: str) -> None:
+        if text.startswith("3/5"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune_run(run.folder, held, None, settings, say=stop_at_the_third)
+    assert run.points_file.read_bytes() == points
+    assert load_points(run) == [old]
+    counted.clear()
+    new = tune_run(run.folder, held, None, settings, say=quiet)
+    assert len(counted) == 1 + 2, "full depth and the last two candidates"
+    assert load_points(run) == [new]
+
+
+def test_replay_sees_the_sources_that_are_translated_blank_lines_left_out_and_long_ones_cut(
+    trained: Run, tmp_path: Path
+) -> None:
+    translator = Translator.load(trained.folder)
+    sources = ["hund", "", "und katze" * MAX_LENGTH, " \t", "der hund läuft", "hund" + " katze" * (MAX_LENGTH - 1)]
+    text = ValidationText("valid", "12-34", sources, [source.upper() for source in sources])
+    pairs = Tuner(translator, trained, "geometric", text, BRIEF, quiet).pairs(text.references)
+    read = [translation.source_length for translation in translator.translate(sources, beam=1) if translation.tokens]
+    lengths, outputs = pairs.lengths(0, len(pairs))
+    assert (lengths + 1).tolist() == read == [read[0], MAX_LENGTH + 1, read[2], MAX_LENGTH + 1]
+    assert outputs.max() + 1 == MAX_LENGTH, "as many positions as an output may have"
+    assert pairs.target(2).tolist() == translator.target_tokenizer.encode("DER HUND LÄUFT")[: MAX_LENGTH - 1]
+
+
+def test_blank_lines_change_no_point(trained: Run, held: str, tmp_path: Path) -> None:
+    sides = [Path(f"{held}.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")]
+    plain = list(zip(*sides, strict=True))
+    found = []
+    for name, pairs in (("plain", plain), ("blank", [plain[0], ("", ""), *plain[1:], (" \t", "")])):
+        folder = shutil.copytree(trained.folder, tmp_path / f"run-{name}")
+        found.append(tune_run(folder, write_pairs(tmp_path / name, pairs), None, BRIEF, say=quiet).points)
+    assert found[0] == found[1]
+
+
+def test_a_damaged_file_of_points_is_told_before_anything_is_decoded(run: Run, held: str, counted: list[str]) -> None:
+    run.points_file.write_text("{", encoding="utf-8")
+    with pytest.raises(RunError, match=r"operating_points.json was not written by this run"):
+        tune_run(run.folder, held, None, BRIEF, say=quiet)
+    assert counted == []
+
+
+def test_points_of_one_policy_leave_those_of_another(run: Run, held: str) -> None:
+    settings = TuneSettings(method="decode", candidates=2, beam=1)
+    found = [
+        tune_run(run.folder, held, policy, settings, say=quiet) for policy in ("geometric", "similarity", "margin")
+    ]
+    assert load_points(run) == found
+
+
+def test_a_tuning_tells_what_it_does(run: Run, held: str) -> None:
+    told: list[str] = []
+    found = tune_run(run.folder, held, None, BRIEF, say=told.append)
+    assert told[0] == "tuning geometric on 7 sentences by replay of 20 candidates"
+    assert told[1] == f"full depth: BLEU {found.full_depth_bleu:.2f}"
+    count = len(told) - 4
+    numbers = r"[0-9.]+-[0-9.]+"
+    assert re.fullmatch(
+        rf"replayed 20 candidates \(AE {numbers}, FLOPs {numbers} of full depth\); decoding the {count} most promising",
+        told[2],
+    )
+    assert [line.split()[0] for line in told[3:-1]] == [f"{number}/{count}" for number in range(1, count + 1)]
+    assert told[-1].startswith("rank correlation (Spearman) of what replay expected and what decoding gave: ")
+
+
+def test_one_candidate_has_no_rank(run: Run, held: str) -> None:
+    told: list[str] = []
+    tune_run(run.folder, held, None, TuneSettings(candidates=1, beam=1), say=told.append)
+    assert not any("correlation" in line for line in told)
