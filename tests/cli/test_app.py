@@ -3,6 +3,7 @@ importing them does nothing else."""
 
 import ast
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,15 @@ from cli.commands import done
 from cli.parsing import ANYDEPTH
 
 import anydepth.cli
+from anydepth.bench.benchmark import BenchSettings
+from anydepth.bleu_oracle.scoring import ScoreSettings
 from anydepth.cli.app import VERB_MODULES, VerbModule, make_app
+from anydepth.cli.bench import BenchOutput, BenchSubject, TimedShape
 from anydepth.cli.options import wish_of
+from anydepth.experiments.study import StudyWishes
 from anydepth.runs.operating_points import Wish
+from anydepth.text.prepare import PrepareSettings
+from anydepth.tuning.tune import TuneSettings
 
 FILES = sorted(Path(anydepth.cli.__file__).parent.glob("*.py"))
 NOT_VERBS = {"__init__", "app", "main", "options", "streams", "waiting"}
@@ -65,6 +72,17 @@ def test_no_module_makes_a_command_or_adds_to_one_while_it_is_imported(file: Pat
         done_now = node.decorator_list if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else [node]
         for part in map(ast.unparse, done_now):
             assert not re.search(r"Typer\(|\.command\b|\.callback\b|add_typer", part), part
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *(PrepareSettings, TuneSettings, BenchSettings, StudyWishes, ScoreSettings),
+        *(BenchSubject, BenchOutput, TimedShape),
+    ],
+)
+def test_settings_of_many_fields_are_given_by_name(settings: Any) -> None:
+    assert all(field.kw_only for field in fields(settings))
 
 
 def test_the_options_of_a_wish_become_that_wish() -> None:
