@@ -77,7 +77,13 @@ def measure(folder: Path, lines: int, *, vocab_size: int, sample: int) -> dict[s
     """Seconds for the tokenizer, seconds for the rest, tokens written and the peak memory of this
     process."""
     settings = PrepareSettings(
-        "de", "en", str(folder / "train"), str(folder / "valid"), vocab_size=vocab_size, sample=sample, max_ratio=100.0
+        source_lang="de",
+        target_lang="en",
+        train=str(folder / "train"),
+        valid=str(folder / "valid"),
+        vocab_size=vocab_size,
+        sample=sample,
+        max_ratio=100.0,
     )
     reports: list[tuple[float, str]] = []
     started = time.perf_counter()

@@ -36,7 +36,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("system")
     write_corpus(folder / "text")
     train, valid, test = (str(folder / "text" / split) for split in ("train", "valid", "test"))
-    prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=2000), folder / "data")
+    settings = PrepareSettings(source_lang="de", target_lang="en", train=train, valid=valid, test=test, vocab_size=2000)
+    prepare(settings, folder / "data")
     config = shipped_file("demo")
     run = folder / "run"
     train_run(run, lambda: new_run(run, config, folder / "data", [], overwrite=False), validation_scorer)

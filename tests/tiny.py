@@ -102,7 +102,10 @@ def prepare_tiny(folder: Path, *, joint: bool = False) -> PreparedData:
         ):
             lines = [" ".join(words.split()[number] for number in line) for line in numbers]
             (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    settings = PrepareSettings("de", "en", str(folder / "train"), str(folder / "valid"), vocab_size=300, joint=joint)
+    train, valid = str(folder / "train"), str(folder / "valid")
+    settings = PrepareSettings(
+        source_lang="de", target_lang="en", train=train, valid=valid, vocab_size=300, joint=joint
+    )
     prepare(settings, folder / "data")
     return PreparedData.open(folder / "data")
 

@@ -47,7 +47,7 @@ Say = Callable[[str], None]
 Field = list[Contestant | Sequence[CTranslate2Contestant]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchSettings:
     """Who takes part in a benchmark, and how it is run."""
 

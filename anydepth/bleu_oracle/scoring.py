@@ -29,7 +29,7 @@ SEED = 1  # of the sample; a larger one contains a smaller one
 MOST_PARTS = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
     """How exits are scored: the metric, the beam, how many pairs of each split (all if None), and
     how many are kept at a time."""

@@ -9,13 +9,17 @@ import typer
 from anydepth.cli.options import examples, say
 from anydepth.errors import UsageError
 
-CONFIGS_EXAMPLES = examples(
+EXAMPLES = examples(
     "anydepth configs",
     "anydepth configs demo",
     "anydepth configs --to configs",
     "anydepth configs demo demo_exits --to my-configs",
     "anydepth configs --reference",
 )
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(configs)
 
 
 def configs(

@@ -9,9 +9,19 @@ import typer
 from anydepth.cli.options import examples, say
 from anydepth.limits import MOST_JOBS, MOST_LENGTH
 
-data = typer.Typer(
-    help="Turn the official archives of public corpora into text files.", no_args_is_help=True, rich_markup_mode=None
+IWSLT14_EXAMPLES = examples(
+    "anydepth data iwslt14 --archive de-en.tgz --to iwslt14  # needs pip install 'anydepth[recipes]'"
 )
+WMT14_EN_FR_EXAMPLES = examples(
+    "anydepth data wmt14-en-fr --archive downloads --to wmt14 --jobs 8  # needs pip install 'anydepth[recipes]'",
+    "anydepth data wmt14-en-fr --archive training-giga-fren.tar --archive others --to other-wmt14",
+)
+MULTI30K_EXAMPLES = examples(
+    "anydepth data multi30k --archive dataset/data/task1/raw --to multi30k",
+    "anydepth data multi30k --archive training.tar.gz --archive validation.tar.gz --archive "
+    "mmt16_task1_test.tar.gz --to task1",
+)
+
 Archives = Annotated[
     list[Path],
     typer.Option(
@@ -26,10 +36,18 @@ To = Annotated[
 Jobs = Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Processes that make tokens; the result is the same.")]
 
 
-@data.command(
-    "iwslt14",
-    epilog=examples("anydepth data iwslt14 --archive de-en.tgz --to iwslt14  # needs pip install 'anydepth[recipes]'"),
-)
+def register(app: typer.Typer) -> None:
+    data = typer.Typer(
+        help="Turn the official archives of public corpora into text files.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    data.command("iwslt14", epilog=IWSLT14_EXAMPLES)(iwslt14)
+    data.command("wmt14-en-fr", epilog=WMT14_EN_FR_EXAMPLES)(wmt14_en_fr)
+    data.command("multi30k", epilog=MULTI30K_EXAMPLES)(multi30k)
+    app.add_typer(data, name="data")
+
+
 def iwslt14(
     archive: Archives,
     to: To,
@@ -45,13 +63,6 @@ def iwslt14(
     print(write_iwslt14(archive, to, keep_case=keep_case, jobs=jobs, report=say).next)
 
 
-@data.command(
-    "wmt14-en-fr",
-    epilog=examples(
-        "anydepth data wmt14-en-fr --archive downloads --to wmt14 --jobs 8  # needs pip install 'anydepth[recipes]'",
-        "anydepth data wmt14-en-fr --archive training-giga-fren.tar --archive others --to other-wmt14",
-    ),
-)
 def wmt14_en_fr(
     archive: Archives,
     to: To,
@@ -67,14 +78,6 @@ def wmt14_en_fr(
     print(write_wmt14_en_fr(archive, to, max_words=max_words, jobs=jobs, report=say).next)
 
 
-@data.command(
-    "multi30k",
-    epilog=examples(
-        "anydepth data multi30k --archive dataset/data/task1/raw --to multi30k",
-        "anydepth data multi30k --archive training.tar.gz --archive validation.tar.gz --archive "
-        "mmt16_task1_test.tar.gz --to task1",
-    ),
-)
 def multi30k(
     archive: Archives,
     to: To,

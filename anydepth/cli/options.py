@@ -84,6 +84,13 @@ def tell_if_unfinished(run: Path) -> None:
         )
 
 
+def wish_of(average_exit: float | None, flops: float | None, bleu_drop: float | None) -> "Wish":
+    """What the options --average-exit, --flops and --bleu-drop ask for together."""
+    from anydepth.runs.operating_points import Wish
+
+    return Wish(average_exit=average_exit, flops=flops, bleu_drop=bleu_drop)
+
+
 def wished_policy(
     translator: "Translator",
     policy: str | None,

@@ -6,25 +6,51 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anydepth.cli.options import AverageExit, Beam, BleuDrop, Flops, PolicyName, RunFolder, examples, say, wished_policy
+from anydepth.cli.options import (
+    AverageExit,
+    Beam,
+    BleuDrop,
+    Flops,
+    PolicyName,
+    RunFolder,
+    examples,
+    say,
+    wish_of,
+    wished_policy,
+)
 
 if TYPE_CHECKING:
     from anydepth.inference.translator import Translation
     from anydepth.runs.operating_points import Wish
 
-plot = typer.Typer(
-    help="Draw where a model has to think, and what depth is worth.", no_args_is_help=True, rich_markup_mode=None
+TOKENS_EXAMPLES = examples(
+    "anydepth plot tokens runs/demo/exits 'Anna kommt um halb drei an.' --to tokens.png --policy geometric"
 )
+TRADEOFF_EXAMPLES = examples(
+    "anydepth plot tradeoff runs/demo/evaluation.json runs/demo/exits/operating_points.json --to tradeoff.png"
+)
+POSITIONS_EXAMPLES = examples(
+    "anydepth plot positions runs/demo/exits --test runs/demo/corpus/test --to positions.png --policy geometric"
+)
+SCORES_EXAMPLES = examples(
+    "anydepth plot scores runs/demo/exits --test runs/demo/corpus/test --to scores.png --policy geometric"
+)
+
 Picture = Annotated[Path, typer.Option(metavar="FILE", help="The picture: .png, .svg or .pdf.")]
 TestPrefix = Annotated[str, typer.Option(metavar="PREFIX", help="PREFIX.de, the text to translate, plain or .gz.")]
 
 
-@plot.command(
-    "tokens",
-    epilog=examples(
-        "anydepth plot tokens runs/demo/exits 'Anna kommt um halb drei an.' --to tokens.png --policy geometric"
-    ),
-)
+def register(app: typer.Typer) -> None:
+    plot = typer.Typer(
+        help="Draw where a model has to think, and what depth is worth.", no_args_is_help=True, rich_markup_mode=None
+    )
+    plot.command("tokens", epilog=TOKENS_EXAMPLES)(plot_tokens)
+    plot.command("tradeoff", epilog=TRADEOFF_EXAMPLES)(plot_tradeoff)
+    plot.command("positions", epilog=POSITIONS_EXAMPLES)(plot_positions)
+    plot.command("scores", epilog=SCORES_EXAMPLES)(plot_scores)
+    app.add_typer(plot, name="plot")
+
+
 def plot_tokens(
     run: RunFolder,
     sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="What to translate.")],
@@ -40,22 +66,15 @@ def plot_tokens(
     from anydepth.figures import sentence as tokens
     from anydepth.figures import style
     from anydepth.inference.translator import Translator
-    from anydepth.runs.operating_points import Wish
 
     style.check_figure_path(to)
     translator = Translator.load(run)
-    chosen = wished_policy(translator, policy, Wish(average_exit, flops, bleu_drop), beam=beam)
+    chosen = wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), beam=beam)
     (translation,) = translator.translate([sentence], policy=chosen, beam=beam)
     style.save_figure(tokens.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
     print(translation.line)
 
 
-@plot.command(
-    "tradeoff",
-    epilog=examples(
-        "anydepth plot tradeoff runs/demo/evaluation.json runs/demo/exits/operating_points.json --to tradeoff.png"
-    ),
-)
 def plot_tradeoff(
     measurements: Annotated[
         list[Path],
@@ -71,12 +90,6 @@ def plot_tradeoff(
     style.save_figure(tradeoff.plot_tradeoff(series.read_points(measurements)), to)
 
 
-@plot.command(
-    "positions",
-    epilog=examples(
-        "anydepth plot positions runs/demo/exits --test runs/demo/corpus/test --to positions.png --policy geometric"
-    ),
-)
 def plot_positions(
     run: RunFolder,
     test: TestPrefix,
@@ -89,19 +102,13 @@ def plot_positions(
 ) -> None:
     """Draw the exits at the start and at the end of sentences (figure 8 of the paper)."""
     from anydepth.figures import positions, style
-    from anydepth.runs.operating_points import Wish
 
     style.check_figure_path(to)
-    translations, blocks = translated_test(run, test, policy, Wish(average_exit, flops, bleu_drop), beam)
+    wish = wish_of(average_exit, flops, bleu_drop)
+    translations, blocks = translated_test(run, test, policy=policy, wish=wish, beam=beam)
     style.save_figure(positions.plot_positions([each.exits for each in translations], blocks=blocks), to)
 
 
-@plot.command(
-    "scores",
-    epilog=examples(
-        "anydepth plot scores runs/demo/exits --test runs/demo/corpus/test --to scores.png --policy geometric"
-    ),
-)
 def plot_scores(
     run: RunFolder,
     test: TestPrefix,
@@ -115,10 +122,10 @@ def plot_scores(
     """Draw the joint histogram of scores and exits (figure 9 of the paper)."""
     from anydepth.figures import probabilities as scores
     from anydepth.figures import style
-    from anydepth.runs.operating_points import Wish
 
     style.check_figure_path(to)
-    translations, blocks = translated_test(run, test, policy, Wish(average_exit, flops, bleu_drop), beam)
+    wish = wish_of(average_exit, flops, bleu_drop)
+    translations, blocks = translated_test(run, test, policy=policy, wish=wish, beam=beam)
     style.save_figure(
         scores.plot_scores(
             [each.exits for each in translations], [each.scores for each in translations], blocks=blocks
@@ -128,7 +135,7 @@ def plot_scores(
 
 
 def translated_test(
-    run: Path, test: str, policy: str | None, wish: "Wish", beam: int | None
+    run: Path, test: str, *, policy: str | None, wish: "Wish", beam: int | None
 ) -> "tuple[list[Translation], int]":
     """The translations of a test set's source side, and the number of blocks."""
     from anydepth.inference.translator import Translator

@@ -9,10 +9,14 @@ import typer
 from anydepth.cli.options import RunFolder, examples, say, tell_if_unfinished
 from anydepth.limits import MOST_BEAM, MOST_UPDATES
 
-SCORE_EXAMPLES = examples(
+EXAMPLES = examples(
     "anydepth score-exits runs/demo/model --sentences 2000",
     "anydepth score-exits runs/demo/model --metric chrf --overwrite",
 )
+
+
+def register(app: typer.Typer) -> None:
+    app.command("score-exits", epilog=EXAMPLES)(score_exits)
 
 
 def score_exits(
@@ -46,6 +50,6 @@ def score_exits(
     from anydepth.bleu_oracle.summary import summarise, summary_json, summary_table
 
     tell_if_unfinished(run)
-    settings = ScoreSettings(metric, beam, sentences)
+    settings = ScoreSettings(metric=metric, beam=beam, sentences=sentences)
     summary = summarise(make_scores(run, settings, data_folder=data, overwrite=overwrite, say=say))
     print(summary_json(summary) if as_json else summary_table(summary))

@@ -1,5 +1,5 @@
-"""The verbs for researchers: `anydepth study` does the paper's experiments, `anydepth report` makes
-a page of what they measured."""
+"""The verbs `anydepth study`, which does the paper's experiments, and `anydepth study-step`, which
+does one step of them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +15,12 @@ STUDY_EXAMPLES = examples(
     "anydepth study figure3 figure4 --data data --to studies/own --config multi30k_study --minutes-per-run 10",
 )
 STEP_EXAMPLES = examples("anydepth study-step studies/demo 'train aligned'")
-REPORT_EXAMPLES = examples("anydepth report studies/demo")
 NAMES = "table1, table2, table3, figure3, figure4, figure5, figures6-9, cost, rivals, seq-bleu, all"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=STUDY_EXAMPLES)(study)
+    app.command("study-step", epilog=STEP_EXAMPLES)(study_step)
 
 
 def study(
@@ -58,7 +62,18 @@ def study(
     from anydepth.experiments.study import StudyWishes, run_study
 
     first, second = config and settings_file(config), exit_config and settings_file(exit_config)
-    run_study(StudyWishes(names, data, to, first, second, minutes_per_run, seeds, jobs, title), is_dry=dry_run, say=say)
+    wishes = StudyWishes(
+        names=names,
+        data=data,
+        to=to,
+        config=first,
+        exit_config=second,
+        minutes_per_run=minutes_per_run,
+        seeds=seeds,
+        jobs=jobs,
+        title=title,
+    )
+    run_study(wishes, is_dry=dry_run, say=say)
 
 
 def study_step(
@@ -69,17 +84,3 @@ def study_step(
     from anydepth.experiments.study import do_step
 
     do_step(folder, name, say=say)
-
-
-def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="Folder of a study, or of its study.json and records.")
-    ],
-    to: Annotated[
-        Path | None, typer.Option(help="Folder for report.html, report.md and pictures. Default: that of the study.")
-    ] = None,
-) -> None:
-    """Make a page of a study: every table and figure beside the paper's, from its records alone."""
-    from anydepth.report.report import write_report
-
-    write_report(folder, to=to, say=say)

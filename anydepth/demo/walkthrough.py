@@ -88,7 +88,10 @@ def make_data(text: Path, folder: Path, say: Say) -> None:
         say("prepared already")
         return
     train, valid, test = (str(text / split) for split in ("train", "valid", "test"))
-    prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=VOCAB_SIZE), folder, report=say)
+    settings = PrepareSettings(
+        source_lang="de", target_lang="en", train=train, valid=valid, test=test, vocab_size=VOCAB_SIZE
+    )
+    prepare(settings, folder, report=say)
 
 
 def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:

@@ -32,6 +32,13 @@ def distilled_data(teacher: Path, data: PreparedData, to: Path, *, say: Say) -> 
     train, valid, test = str(text / "train"), str(data.folder / "valid"), str(data.folder / "test")
     limits = {name: data.manifest.settings[name] for name in ("max_tokens", "max_ratio")}
     settings = PrepareSettings(
-        *languages, train, valid, test, joint=data.is_joint, **limits, tokenizer_from=str(data.folder)
+        source_lang=data.source_lang,
+        target_lang=data.target_lang,
+        train=train,
+        valid=valid,
+        test=test,
+        joint=data.is_joint,
+        **limits,
+        tokenizer_from=str(data.folder),
     )
     prepare(settings, to, overwrite=True, report=say)

@@ -67,7 +67,7 @@ CHANGES_ITS_RUN = ("train", "measure", "score")  # kinds of steps that write to 
 OWN_NAMES = ("config.toml", "logs", "steps", ".lock", ".study.json.tmp", ".config.toml.tmp")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StudyWishes:
     """What a user asks a study for."""
 

@@ -33,7 +33,7 @@ PAIRS_AT_ONCE = 10_000
 PAIRS_BETWEEN_REPORTS = 100_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PrepareSettings:
     """Where the text is and how it becomes tokens; `train`, `valid` and `test` are paths without
     the language ending.

@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 DIGITS = 5  # thresholds are rounded before they are measured, so that their names tell them exactly
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TuneSettings:
     """How thresholds are looked for: how many candidates, and how many of each segment of the
     average exit are decoded."""

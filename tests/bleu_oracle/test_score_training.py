@@ -168,7 +168,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Run:
         "training.updates=40", "training.log_every=40", "training.save_every=40", "validation.every=40"
     )
     train_run(folder / "run", lambda: create_run(folder / "run", config, data), lambda data, config: no_scores)
-    score_exits(folder / "run", ScoreSettings("chrf", sentences=25), say=lambda text: None)
+    score_exits(folder / "run", ScoreSettings(metric="chrf", sentences=25), say=lambda text: None)
     return Run(folder / "run")
 
 

@@ -27,7 +27,7 @@ from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.run import Run, create_run, training_data
 
 TRAIN, VALID = 40, 5
-SMALL = ScoreSettings("chrf", part=7)
+SMALL = ScoreSettings(metric="chrf", part=7)
 
 
 def scored(
@@ -91,7 +91,7 @@ def test_scores_are_those_of_translating_at_each_fixed_exit_and_scoring_by_hand(
     trained: Run, tmp_path: Path, metric: str, beam: int, by_hand: BLEU | CHRF
 ) -> None:
     run = Run(Path(shutil.copytree(trained.folder, tmp_path / "run")))
-    found, _ = scored(run, ScoreSettings(metric, beam))
+    found, _ = scored(run, ScoreSettings(metric=metric, beam=beam))
     data, translator = training_data(run), Translator.load(run.folder)
     for split, table in (("train", found.train), ("valid", found.valid)):
         pairs = data.pairs(split)
@@ -140,14 +140,14 @@ def test_a_sample_is_the_same_every_time_and_part_of_a_larger_one(whole: Run) ->
 
 
 def test_a_larger_sample_decodes_only_what_is_new(own: Run, whole: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, _ = scored(own, ScoreSettings("chrf", sentences=9))
+    first, _ = scored(own, ScoreSettings(metric="chrf", sentences=9))
     assert (len(first.train), len(first.valid)) == (9, VALID)
     decoded = watch_pairs(monkeypatch)
-    second, said = scored(own, ScoreSettings("chrf"))
+    second, said = scored(own, ScoreSettings(metric="chrf"))
     assert same(second, load_scores(whole.scores_file))
     assert sorted([*first.train.pairs.tolist(), *decoded]) == list(range(TRAIN))
     assert said[0] == "9 training and 5 validation pairs are scored already; going on with the rest"
-    smaller, said = scored(own, ScoreSettings("chrf", sentences=3))
+    smaller, said = scored(own, ScoreSettings(metric="chrf", sentences=3))
     assert same(smaller, second)
     assert said == [
         f"{own.scores_file} has the scores of 40 training and 5 validation pairs already; there is nothing to do"
@@ -203,7 +203,7 @@ def score_in_own_process(folder: Path, disturb: partial[None]) -> None:
     """The body of a process that scores and is disturbed."""
     torch.set_num_threads(1)
     disturb()
-    score_exits(folder, ScoreSettings("chrf", part=16), say=lambda text: None)
+    score_exits(folder, ScoreSettings(metric="chrf", part=16), say=lambda text: None)
 
 
 def test_scoring_that_is_killed_at_its_writes_ends_with_the_same_scores(own: Run, whole: Run) -> None:
@@ -246,7 +246,10 @@ def test_parts_that_a_kill_left_behind_the_last_step_are_cleared_away(own: Run) 
 
 @pytest.mark.parametrize(
     ("settings", "difference"),
-    [(ScoreSettings("bleu"), "metric = chrf, now bleu"), (ScoreSettings("chrf", beam=2), "beam = 1, now 2")],
+    [
+        (ScoreSettings(metric="bleu"), "metric = chrf, now bleu"),
+        (ScoreSettings(metric="chrf", beam=2), "beam = 1, now 2"),
+    ],
 )
 def test_scores_made_another_way_are_given_up_only_on_demand(
     own: Run, settings: ScoreSettings, difference: str
@@ -309,7 +312,7 @@ def test_a_model_of_one_exit_is_refused(tmp_path: Path) -> None:
 
 def test_unknown_metrics_and_empty_samples_are_refused() -> None:
     with pytest.raises(UsageError, match="--metric ter is unknown; use bleu or chrf"):
-        ScoreSettings("ter")
+        ScoreSettings(metric="ter")
     with pytest.raises(UsageError, match="--sentences 0 leaves nothing to score; ask for 1 or more"):
         ScoreSettings(sentences=0)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
-from anydepth.cli.main import app
+from anydepth.cli.app import make_app
 
 ENDS = {";", "|", "||", "&", "&&"}
 REDIRECTIONS = {"<", ">", ">>", "2>", "&>"}
-ANYDEPTH: Any = typer.main.get_command(app)
+ANYDEPTH: Any = typer.main.get_command(make_app())
 
 
 def verbs_of(command: Any, name: str = "") -> list[str]:

@@ -27,7 +27,8 @@ def test_help_names_every_verb() -> None:
 
 def test_importing_the_command_line_does_not_import_torch() -> None:
     slow = ("torch", "numpy", "sentencepiece", "matplotlib", "sacrebleu")
-    program = f"import sys, anydepth.cli; print([name for name in {slow} if name in sys.modules])"
+    program = "import sys; from anydepth.cli.main import make_app; make_app(); "
+    program += f"print([name for name in {slow} if name in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"
 

@@ -244,7 +244,7 @@ def test_want_of_memory_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, err
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(cli, "make_app", lambda: fail)
     assert_refused(anydepth(), "there is not enough memory for this; lower --batch-tokens", code=1)
 
 
@@ -252,7 +252,7 @@ def test_other_errors_of_torch_are_not_called_want_of_memory(monkeypatch: pytest
     def fail() -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(cli, "make_app", lambda: fail)
     with pytest.raises(RuntimeError, match="a bug"):
         anydepth()
 

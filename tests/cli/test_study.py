@@ -63,7 +63,7 @@ def own_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def plan_study(folder: Path, data: Path, settings: Path, *names: str) -> None:
     """Leaves a study at `folder` as a start of the command that is stopped at once would."""
-    wishes = studies.StudyWishes(list(names), data, folder, settings, jobs=1)
+    wishes = studies.StudyWishes(names=list(names), data=data, to=folder, config=settings, jobs=1)
     study = studies.planned_study(wishes, Places(folder))[0]
     places = Places(folder)
     folder.mkdir(parents=True)
@@ -219,7 +219,9 @@ def test_minutes_a_run_become_updates_that_stay_the_same_for_all(
     own_data: Path, own_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(studies, "update_seconds", lambda configs, data, *, rounds, updates: [[0.1, 0.2, 0.3]])
-    wishes = studies.StudyWishes(["table1"], own_data, tmp_path / "study", own_settings, minutes_per_run=1.5)
+    wishes = studies.StudyWishes(
+        names=["table1"], data=own_data, to=tmp_path / "study", config=own_settings, minutes_per_run=1.5
+    )
     study = studies.planned_study(wishes, Places(tmp_path / "study"))[0]
     assert study.config.training.updates == 90 / 0.2
     configs = [studies.variant_config(variant, study.config, study.second_stage) for variant in study.variants()]

@@ -78,7 +78,12 @@ def test_validation_pairs_are_what_a_loop_over_lines_finds(data: PreparedData, t
     text = str(data.folder.parent / "train")
     prepare(
         PrepareSettings(
-            "de", "en", text, str(tmp_path / "valid"), joint=data.is_joint, tokenizer_from=str(data.folder)
+            source_lang="de",
+            target_lang="en",
+            train=text,
+            valid=str(tmp_path / "valid"),
+            joint=data.is_joint,
+            tokenizer_from=str(data.folder),
         ),
         tmp_path / "data",
     )

@@ -34,7 +34,8 @@ def word_pairs(count: int) -> list[tuple[str, str]]:
 def settings(tmp_path: Path) -> PrepareSettings:
     write_split(tmp_path, "train", word_pairs(60))
     write_split(tmp_path, "valid", [*word_pairs(4), *ODD_VALID])
-    return PrepareSettings("de", "en", str(tmp_path / "train"), str(tmp_path / "valid"), vocab_size=310)
+    train, valid = str(tmp_path / "train"), str(tmp_path / "valid")
+    return PrepareSettings(source_lang="de", target_lang="en", train=train, valid=valid, vocab_size=310)
 
 
 def test_prepared_data_that_a_kill_left_without_its_name_is_found_by_readers_and_not_replaced_unasked(

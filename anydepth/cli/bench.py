@@ -1,0 +1,270 @@
+"""The verb `anydepth bench`: full depth and early exits against the clock."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anydepth.cli.options import (
+    AverageExit,
+    BleuDrop,
+    Flops,
+    PolicyHelp,
+    examples,
+    say,
+    settings_file,
+    tell_if_unfinished,
+    wish_of,
+)
+from anydepth.errors import UsageError
+from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_LENGTH, MOST_PIECES, MOST_ROUNDS, MOST_THREADS, MOST_UPDATES
+
+if TYPE_CHECKING:
+    from anydepth.bench.benchmark import Bench, BenchSettings
+    from anydepth.bench.shape import Sizes
+    from anydepth.runs.operating_points import Wish
+
+EXAMPLES = examples(
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --picture bench.png",
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --shape iwslt14_de_en "
+    "--batch 1 --batch 32",
+    "anydepth bench --shape iwslt14_de_en --exits-histogram 0.6,0.2,0.1,0.05,0.03,0.02",
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --against ctranslate2  # needs pip "
+    "install 'anydepth[ctranslate2]'",
+)
+
+TimedRun = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run directory; --shape can do without.")]
+Test = Annotated[str | None, typer.Option(metavar="PREFIX", help="PREFIX.de and PREFIX.en, plain or .gz.")]
+Against = Annotated[str | None, typer.Option(metavar="ctranslate2", help="Compare with CTranslate2 at full depth.")]
+Rival = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="CTranslate2 takes this run's model, such as a baseline of equal BLEU. Default: the same.",
+    ),
+]
+Engines = Annotated[
+    list[str] | None, typer.Option(help="native, onnx or torch; may be repeated. Default: the fastest at hand.")
+]
+Precision = Annotated[bool | None, typer.Option("--int8/--fp32", help="One precision alone. Default: both.")]
+Policies = Annotated[
+    list[str] | None, typer.Option(help=f"{PolicyHelp}; may be repeated. Full depth always takes part.")
+]
+Batches = Annotated[
+    list[int] | None,
+    typer.Option(max=MOST_ROUNDS, help="Sentences in a batch; may be repeated. Default: 1, 8 and 32."),
+]
+Beams = Annotated[
+    list[int] | None, typer.Option(max=MOST_BEAM, help="Hypotheses to keep; may be repeated. Default: 1 and 5.")
+]
+Threads = Annotated[int, typer.Option(max=MOST_THREADS, help="Threads of every contestant.")]
+Rounds = Annotated[int, typer.Option(max=MOST_ROUNDS, help="How often everything is timed, contestants in turn.")]
+Sentences = Annotated[
+    int | None,
+    typer.Option(max=MOST_UPDATES, help="Sentences to translate. Default: all, or four of the largest batches."),
+]
+Shape = Annotated[
+    Path | None,
+    typer.Option(metavar="CONFIG", help="Time a model of this shape with random weights and forced exits."),
+]
+Vocab = Annotated[int, typer.Option(max=MOST_PIECES, help="Words of the --shape.")]
+SourceLength = Annotated[
+    int, typer.Option(max=MOST_LENGTH, help="Source tokens of the --shape, the end of the sentence included.")
+]
+OutputLength = Annotated[int, typer.Option(max=MOST_LENGTH, help="Output tokens of the --shape.")]
+Histogram = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE,...", help="Shares of the exits 1..N of the --shape. Default: those of RUN's policy."),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        min=0, max=LARGEST_SEED, help="Another seed draws other weights, sentences and exits for the --shape."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")]
+JsonFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the JSON to this file.")]
+Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw tokens a second: .png, .svg or .pdf.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(bench)
+
+
+def bench(
+    run: TimedRun = None,
+    test: Test = None,
+    against: Against = None,
+    rival: Rival = None,
+    engine: Engines = None,
+    int8: Precision = None,
+    policy: Policies = None,
+    average_exit: AverageExit = None,
+    flops: Flops = None,
+    bleu_drop: BleuDrop = None,
+    batch: Batches = None,
+    beam: Beams = None,
+    threads: Threads = 1,
+    rounds: Rounds = 5,
+    sentences: Sentences = None,
+    shape: Shape = None,
+    vocab: Vocab = 10_000,
+    source_length: SourceLength = 23,
+    output_length: OutputLength = 25,
+    exits_histogram: Histogram = None,
+    seed: Seed = 1,
+    as_json: Json = False,
+    to: JsonFile = None,
+    picture: Picture = None,
+) -> None:
+    """Time full depth and early exits, end to end and decoding alone, in rounds that every
+    contestant shares."""
+    from anydepth.bench.benchmark import BenchSettings
+    from anydepth.bench.shape import Sizes
+
+    output = BenchOutput(as_json=as_json, to=to, picture=picture)
+    output.check(run, test)
+    settings = BenchSettings(
+        engines=chosen_engines(engine, run),
+        precisions=chosen_precisions(int8),
+        batches=tuple(batch or BenchSettings.batches),
+        beams=tuple(beam or BenchSettings.beams),
+        rounds=rounds,
+        threads=threads,
+        sentences=sentences,
+        seed=seed,
+        against=against,
+        rival=rival,
+    )
+    if run is not None:
+        tell_if_unfinished(run)
+    wish = wish_of(average_exit, flops, bleu_drop)
+    subject = BenchSubject(run=run, test=test, policies=policy or [], wish=wish)
+    sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
+    if shape is None:
+        output.write(run_bench(subject, settings))
+    else:
+        output.write(shape_bench(TimedShape(config=shape, sizes=sizes, histogram=exits_histogram), subject, settings))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSubject:
+    """What is timed: a run on a test set, with policies or a wish; a shape can do without."""
+
+    run: Path | None
+    test: str | None
+    policies: list[str]
+    wish: "Wish"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedShape:
+    """A model that is timed without being trained: its settings, its text, and how often each exit
+    is taken if that is said."""
+
+    config: Path
+    sizes: "Sizes"
+    histogram: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOutput:
+    """Where the figures go: to standard output, and to files."""
+
+    as_json: bool
+    to: Path | None
+    picture: Path | None
+
+    def check(self, run: Path | None, test: str | None) -> None:
+        """Refuses files that cannot be written, or would be written over what is measured."""
+        from anydepth.evaluation.evaluate import check_output
+        from anydepth.figures import style
+        from anydepth.runs.run import Run
+
+        if self.picture is not None:
+            style.check_figure_path(self.picture)
+        if self.to is not None and (self.to.is_dir() or not self.to.parent.is_dir()):
+            raise UsageError(f"--to {self.to} must be a file in a folder that exists")
+        for option, file in (("--to", self.to), ("--picture", self.picture)):
+            if file is not None and run is not None and test is not None:
+                check_output(file, Run(run), test, option=option)
+
+    def write(self, measured: "Bench") -> None:
+        """Writes the files and prints the table or the JSON."""
+        from anydepth.bench.bench_table import bench_json, bench_table
+        from anydepth.figures import style
+        from anydepth.figures.speed import plot_bench
+        from anydepth.files.atomic import write_text
+
+        if self.to is not None:
+            write_text(self.to, bench_json(measured) + "\n")
+        if self.picture is not None:
+            style.save_figure(plot_bench(measured.results), self.picture)
+        print(bench_json(measured) if self.as_json else bench_table(measured))
+
+
+def chosen_engines(named: list[str] | None, run: Path | None) -> tuple[str, ...]:
+    """The engines that were named, or else the fastest that the run can have."""
+    from anydepth.inference.engines.choice import automatic_engine
+    from anydepth.runs.run import Run
+
+    return tuple(named or [automatic_engine(Run(run) if run is not None else None, int8=False)])
+
+
+def chosen_precisions(int8: bool | None) -> tuple[str, ...]:
+    """The one precision that was asked for, or both."""
+    from anydepth.bench.contestants import PRECISIONS
+
+    return PRECISIONS if int8 is None else PRECISIONS[int8 : int8 + 1]
+
+
+def run_bench(subject: BenchSubject, settings: "BenchSettings") -> "Bench":
+    """The benchmark of a run on its test set."""
+    from anydepth.bench.benchmark import bench_run
+
+    if subject.run is None or subject.test is None:
+        raise UsageError(
+            "a benchmark needs RUN and --test PREFIX, or --shape CONFIG, as in: anydepth bench runs/demo/exits "
+            "--test PREFIX"
+        )
+    return bench_run(subject.run, subject.test, subject.policies, settings, wish=subject.wish, say=say)
+
+
+def shape_bench(shape: TimedShape, subject: BenchSubject, settings: "BenchSettings") -> "Bench":
+    """The benchmark of a shape, with exits as often as the run's policy or the histogram has
+    them."""
+    from anydepth.bench.benchmark import bench_shape
+    from anydepth.config.loading import load_config
+    from anydepth.runs.run import Run
+
+    config = load_config(settings_file(shape.config))
+    run = None if subject.run is None else Run(subject.run)
+    units = (config if run is None else run.config).exits.halting_units
+    shares = forced_shares(shape, config.model.blocks, subject, settings)
+    return bench_shape(
+        config, str(shape.config), shape.sizes, shares, settings, units=units, run=run, test=subject.test, say=say
+    )
+
+
+def forced_shares(shape: TimedShape, blocks: int, subject: BenchSubject, settings: "BenchSettings") -> list[float]:
+    """How often a shape of so many blocks takes each exit: as the histogram says, or else as the
+    run's policy does."""
+    from anydepth.bench.benchmark import exit_shares
+    from anydepth.bench.shape import parse_shares
+
+    if shape.histogram is not None:
+        return parse_shares(shape.histogram, blocks)
+    policies, wish = subject.policies, subject.wish
+    if subject.run is None or subject.test is None or not (len(policies) == 1 or wish.is_made):
+        raise UsageError(
+            "--shape draws exits from what a policy does: give RUN, --test PREFIX and one --policy or "
+            "--average-exit, or --exits-histogram"
+        )
+    shares = exit_shares(subject.run, subject.test, policies[0] if policies else None, wish, settings, say=say)
+    if len(shares) != blocks:
+        raise UsageError(
+            f"{subject.run} has {len(shares)} exits but {shape.config} has {blocks}; give the shares with "
+            "--exits-histogram"
+        )
+    return shares
