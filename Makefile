@@ -11,7 +11,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := demo
 
 # What a user needs: the command and what it imports. torch is named with its exact version before anything else can ask pip for the newest one.
-.venv/ready: pyproject.toml constraints.txt setup.py $(wildcard anydepth/inference/engines/native/cpp/*)
+.venv/ready: pyproject.toml constraints.txt setup.py $(wildcard $(addprefix anydepth/inference/engines/native/cpp/,*.cpp */*))
 	@echo "==> setting up .venv with what the command needs (once; a few minutes on a fresh machine)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade-strategy only-if-needed "$$(grep '^torch==' constraints.txt)"

@@ -9,7 +9,7 @@ from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 from setuptools.errors import CompileError, LinkError
 
-FOLDER = "anydepth/inference/engines/native"
+SOURCES = "anydepth/inference/engines/native/cpp"
 # What makes an overflow end the program instead of doing harm, each where the compiler has it: of
 # the alternatives the first that it takes.
 COMPILE_FLAGS = (
@@ -61,8 +61,9 @@ setup(
     ext_modules=[
         Pybind11Extension(
             "anydepth.inference.engines.native._native",
-            sorted(glob(f"{FOLDER}/cpp/*.cpp")),
-            depends=sorted(glob(f"{FOLDER}/cpp/*.h")),
+            sorted(glob(f"{SOURCES}/**/*.cpp", recursive=True)),
+            depends=sorted(glob(f"{SOURCES}/**/*.h", recursive=True)),
+            include_dirs=[SOURCES],
             cxx_std=17,
             # No flags for one processor: the kernels are compiled for each instruction set and
             # chosen when the engine is made.

@@ -131,12 +131,12 @@ def build(folder: Path) -> dict[str, Path]:
     """The extension under each sanitizer."""
     import pybind11
 
-    includes = [f"-I{pybind11.get_include()}", f"-I{sysconfig.get_paths()['include']}"]
+    includes = [f"-I{SOURCES}", f"-I{pybind11.get_include()}", f"-I{sysconfig.get_paths()['include']}"]
     targets = {kind: folder / kind / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}" for kind in BUILDS}
 
     def compiled(kind: str) -> None:
         targets[kind].parent.mkdir()
-        files = sorted(str(file) for file in SOURCES.glob("*.cpp"))
+        files = sorted(str(file) for file in SOURCES.rglob("*.cpp"))
         subprocess.run(["g++", *FLAGS, *BUILDS[kind], *includes, *files, "-w", "-o", str(targets[kind])], check=True)
 
     with ThreadPoolExecutor(2) as pool:

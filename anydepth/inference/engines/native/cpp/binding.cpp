@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <memory>
 
-#include "search.h"
+#include "search/search.h"
 
 namespace py = pybind11;
 using namespace anydepth;
@@ -20,8 +19,9 @@ std::vector<const Kernels*> available() {
     std::vector<const Kernels*> sets;
 #ifdef ANYDEPTH_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vnni"))
         sets.push_back(&kernels_avx512);
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&kernels_avx2);
 #endif
@@ -37,14 +37,15 @@ const Kernels& kernels_named(const std::string& name) {
 
 class Engine {
   public:
-    Engine(const Shape& shape, const std::map<std::string, Tensor>& tensors, const std::vector<std::string>& classifiers,
-           const std::string& halting, int halting_units, bool is_int8, const std::string& instructions)
+    Engine(const Shape& shape, const std::map<std::string, Tensor>& tensors,
+           const std::vector<std::string>& classifiers, const std::string& halting, int halting_units, bool is_int8,
+           const std::string& instructions)
         : tensors_(tensors),
           model_(kernels_named(instructions), shape, is_int8, kind_of(halting), halting_units, classifiers,
                  [this](const std::string& name) { return tensors_.at(name).data(); }) {}
 
-    py::tuple search(const std::vector<std::vector<int>>& sources, const std::vector<int>& limits, const Policy& policy,
-                     const Settings& settings) const {
+    py::tuple search(const std::vector<std::vector<int>>& sources, const std::vector<int>& limits,
+                     const Policy& policy, const Settings& settings) const {
         Counts counts;
         std::vector<std::vector<Found>> found;
         {
@@ -87,24 +88,22 @@ double linear_seconds(int m, int k, int n, bool is_int8, int repeats, const std:
     return seconds[repeats / 2];
 }
 
-}  // namespace
+std::vector<std::string> instruction_sets() {
+    std::vector<std::string> names;
+    for (const Kernels* set : available()) names.emplace_back(set->name);
+    return names;
+}
 
-PYBIND11_MODULE(_native, module) {
-    module.doc() = "Beam search with early exits, compiled.";
-    module.def("instruction_sets", [] {
-        std::vector<std::string> names;
-        for (const Kernels* set : available()) names.emplace_back(set->name);
-        return names;
-    });
-    module.def("linear_seconds", &linear_seconds, "The time of one product, median of several: for benchmarks.", py::arg("m"), py::arg("k"),
-               py::arg("n"), py::arg("is_int8"), py::arg("repeats") = 20, py::arg("instructions") = "");
+// What a search is given.
+void bind_given(py::module_& module) {
     py::class_<Shape>(module, "Shape")
-        .def(py::init([](int heads, int encoder_dim, int encoder_ffn, int decoder_dim, int decoder_ffn, int encoder_blocks, int blocks,
-                         int target_vocab) {
-                 return Shape{heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, target_vocab};
+        .def(py::init([](int heads, int encoder_dim, int encoder_ffn, int decoder_dim, int decoder_ffn,
+                         int encoder_blocks, int blocks, int target_vocab) {
+                 return Shape{heads,       encoder_dim,    encoder_ffn, decoder_dim,
+                              decoder_ffn, encoder_blocks, blocks,      target_vocab};
              }),
-             py::kw_only(), py::arg("heads"), py::arg("encoder_dim"), py::arg("encoder_ffn"), py::arg("decoder_dim"), py::arg("decoder_ffn"),
-             py::arg("encoder_blocks"), py::arg("blocks"), py::arg("target_vocab"));
+             py::kw_only(), py::arg("heads"), py::arg("encoder_dim"), py::arg("encoder_ffn"), py::arg("decoder_dim"),
+             py::arg("decoder_ffn"), py::arg("encoder_blocks"), py::arg("blocks"), py::arg("target_vocab"));
     py::enum_<Rule>(module, "Rule")
         .value("planned", Rule::planned)
         .value("sequence", Rule::sequence)
@@ -115,18 +114,25 @@ PYBIND11_MODULE(_native, module) {
         .value("similarity", Rule::similarity)
         .value("shortlist", Rule::shortlist);
     py::class_<Policy>(module, "Policy")
-        .def(py::init([](Rule rule, std::vector<float> thresholds, int shortlist, std::vector<std::vector<int>> plans, bool watch) {
+        .def(py::init([](Rule rule, std::vector<float> thresholds, int shortlist, std::vector<std::vector<int>> plans,
+                         bool watch) {
                  return Policy{rule, std::move(thresholds), shortlist, std::move(plans), watch};
              }),
              py::kw_only(), py::arg("rule"), py::arg("thresholds") = std::vector<float>{}, py::arg("shortlist") = 0,
              py::arg("plans") = std::vector<std::vector<int>>{}, py::arg("is_halting_watched") = false);
     py::class_<Settings>(module, "Settings")
-        .def(py::init([](int beam, int best, double length_penalty, std::vector<int> banned, int eos, int bos, int batch_sentences,
-                         int64_t batch_tokens, bool is_deferred, int threads) {
-                 return Settings{beam, best, length_penalty, std::move(banned), eos, bos, batch_sentences, batch_tokens, is_deferred, threads};
+        .def(py::init([](int beam, int best, double length_penalty, std::vector<int> banned, int eos, int bos,
+                         int batch_sentences, int64_t batch_tokens, bool is_deferred, int threads) {
+                 return Settings{beam, best,            length_penalty, std::move(banned), eos,
+                                 bos,  batch_sentences, batch_tokens,   is_deferred,       threads};
              }),
-             py::kw_only(), py::arg("beam"), py::arg("best"), py::arg("length_penalty"), py::arg("banned"), py::arg("eos"), py::arg("bos"),
-             py::arg("batch_sentences"), py::arg("batch_tokens"), py::arg("is_deferred") = true, py::arg("threads") = 1);
+             py::kw_only(), py::arg("beam"), py::arg("best"), py::arg("length_penalty"), py::arg("banned"),
+             py::arg("eos"), py::arg("bos"), py::arg("batch_sentences"), py::arg("batch_tokens"),
+             py::arg("is_deferred") = true, py::arg("threads") = 1);
+}
+
+// What a search gives back.
+void bind_found(py::module_& module) {
     py::class_<Found>(module, "Found")
         .def_readonly("tokens", &Found::tokens)
         .def_readonly("exits", &Found::exits)
@@ -145,11 +151,23 @@ PYBIND11_MODULE(_native, module) {
             for (int phase = 0; phase < PHASES; ++phase) seconds[PHASE_NAMES[phase]] = counts.seconds[phase];
             return seconds;
         });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_native, module) {
+    module.doc() = "Beam search with early exits, compiled.";
+    module.def("instruction_sets", &instruction_sets);
+    module.def("linear_seconds", &linear_seconds, "The time of one product, median of several: for benchmarks.",
+               py::arg("m"), py::arg("k"), py::arg("n"), py::arg("is_int8"), py::arg("repeats") = 20,
+               py::arg("instructions") = "");
+    bind_given(module);
+    bind_found(module);
     py::class_<Engine>(module, "Engine")
-        .def(py::init<const Shape&, const std::map<std::string, Tensor>&, const std::vector<std::string>&, const std::string&, int, bool,
-                      const std::string&>(),
-             py::kw_only(), py::arg("shape"), py::arg("tensors"), py::arg("classifiers"), py::arg("halting"), py::arg("halting_units"),
-             py::arg("is_int8"), py::arg("instructions") = "")
+        .def(py::init<const Shape&, const std::map<std::string, Tensor>&, const std::vector<std::string>&,
+                      const std::string&, int, bool, const std::string&>(),
+             py::kw_only(), py::arg("shape"), py::arg("tensors"), py::arg("classifiers"), py::arg("halting"),
+             py::arg("halting_units"), py::arg("is_int8"), py::arg("instructions") = "")
         .def_property_readonly("instructions", &Engine::instructions)
         .def("search", &Engine::search, py::arg("sources"), py::arg("limits"), py::arg("policy"), py::arg("settings"));
 }

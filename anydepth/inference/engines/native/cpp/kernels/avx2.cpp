@@ -1,5 +1,5 @@
 // Kernels for x86 processors with AVX2 and FMA.
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #ifdef ANYDEPTH_X86
 #include <immintrin.h>
@@ -13,7 +13,7 @@
 #define ANYDEPTH_WIDTH 8
 #define ANYDEPTH_VECTORS 2
 #define ANYDEPTH_ROWS 6
-#include "kernels_impl.h"
+#include "kernels/kernels_of_set.h"
 
 #ifdef __clang__
 #pragma clang attribute pop

@@ -1,8 +1,8 @@
 // Kernels for any processor.
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #define ANYDEPTH_SET plain
 #define ANYDEPTH_WIDTH 4
 #define ANYDEPTH_VECTORS 4
 #define ANYDEPTH_ROWS 6
-#include "kernels_impl.h"
+#include "kernels/kernels_of_set.h"

@@ -1,0 +1,45 @@
+// A matrix in the layout of the kernels, in float32 or in 8-bit integers, and its product with rows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "model/buffer.h"
+#include "model/team.h"
+
+namespace anydepth {
+
+// What one thread works with; every product uses the same room for its quantized rows.
+struct Scratch {
+    Buffer<uint8_t> quantized;
+    Buffer<float> scales;
+    Team* team = nullptr;  // threads that share its products, if there are any
+    int64_t flops = 0;     // of the products and attention so far, each multiplication and addition one
+};
+
+// A matrix with a bias, or none.
+class Matrix {
+  public:
+    Matrix() = default;
+    // From rows of `weights`, one for each output, stacked from several matrices of `k` inputs.
+    Matrix(const Kernels& kernels, const std::vector<const float*>& weights, const std::vector<const float*>& biases,
+           int n_each, int k, bool is_int8);
+
+    // y = x w^T + bias for m rows and the first `n` outputs, or all outputs for n = 0.
+    void apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, bool is_rectified = false,
+               int n = 0) const;
+    int outputs() const { return n_; }
+
+  private:
+    void apply_part(const Kernels& kernels, const float* x, int m, float* y, int first, int last, int stride,
+                    bool is_rectified, Scratch& scratch) const;
+    int n_ = 0, k_ = 0;
+    bool is_int8_ = false;
+    Buffer<float> numbers_, scales_, bias_;
+    Buffer<int8_t> bytes_;
+    Buffer<int32_t> offsets_;
+    bool has_bias_ = false;
+};
+
+}  // namespace anydepth

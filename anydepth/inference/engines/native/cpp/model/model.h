@@ -1,0 +1,65 @@
+// The weights of a model in the layout of the kernels, and the encoder.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "model/matrix.h"
+
+namespace anydepth {
+
+struct Norm {
+    const float *gain, *bias;
+};
+
+struct EncoderWeights {
+    Matrix kvq, output, inner, outer;
+    Norm attention_norm, feed_forward_norm;
+};
+
+struct DecoderWeights {
+    Matrix kvq, self_output, source_query, source_kv, source_output, inner, outer;
+    Norm self_norm, source_norm, feed_forward_norm;
+};
+
+struct Shape {
+    int heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, target_vocab;
+};
+
+enum class Halting { none, sequence, multinomial, geometric };
+
+// Gives the numbers of a tensor by its name in the checkpoint; they stay where they are as long as
+// the model lives.
+using Lookup = std::function<const float*(const std::string&)>;
+
+struct Model {
+    const Kernels& kernels;
+    Shape shape;
+    const float *source_embedding, *target_embedding, *encoder_positions, *decoder_positions;
+    std::vector<EncoderWeights> encoder;
+    std::vector<DecoderWeights> decoder;
+    std::vector<Matrix> classifiers;            // one, or one for each block
+    std::vector<const float*> classifier_rows;  // the same, as they are in the checkpoint
+    Matrix units;                               // of the geometric module, if it has any
+    bool has_units;
+    Matrix scores;                       // of the sequence and the multinomial module
+    const float* stop_weight = nullptr;  // w_h and b_h of the geometric module
+    float stop_bias = 0;
+
+    Model(const Kernels& kernels, const Shape& shape, bool is_int8, Halting halting, int halting_units,
+          const std::vector<std::string>& classifier_names, const Lookup& tensor);
+
+    // The encoder's output for sentences that lie one after the other in `tokens`, each from one
+    // number of `starts` to the next; all rows, no padding.
+    void encode(const int* tokens, const std::vector<int>& starts, float* memory, Scratch& scratch) const;
+    const Matrix& classifier(int n) const { return classifiers[classifiers.size() == 1 ? 0 : n - 1]; }
+};
+
+// Keys (position, 2 dim: key then value) as attend_dense wants them: keys (head, width, padded),
+// values (position, dim).
+void lay_out_keys(const float* pairs, int stride, int count, int padded, int heads, int dim, float* keys,
+                  float* values);
+
+}  // namespace anydepth

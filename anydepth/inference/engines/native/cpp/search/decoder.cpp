@@ -1,0 +1,101 @@
+#include "search/decoder.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace anydepth {
+
+void Decoder::embed(const Step& step, float* hidden) const {
+    const int dim = model_.shape.decoder_dim;
+    const float rate = std::sqrt((float)dim);
+    for (const Running& each : step.running) {
+        const float* word = model_.target_embedding + (int64_t)each.hypothesis().token * dim;
+        const float* place = model_.decoder_positions + (int64_t)each.sentence->time * dim;
+        for (int i = 0; i < dim; ++i) hidden[(size_t)each.row * dim + i] = word[i] * rate + place[i];
+    }
+}
+
+void Decoder::run_block(int n, const Step& step, float* hidden) {
+    attend_to_target(n, step, hidden);
+    meter_.spent(transforming);
+    attend_to_source(n, step, hidden);
+    feed_forward(n, (int)step.running.size(), hidden);
+    meter_.spent(transforming);
+}
+
+// Attention to the tokens so far, those that left below the block among them.
+void Decoder::attend_to_target(int n, const Step& step, float* hidden) {
+    const DecoderWeights& weights = model_.decoder[n - 1];
+    const int rows = (int)step.running.size(), dim = model_.shape.decoder_dim;
+    float* kvq = kvq_.at_least((size_t)rows * 3 * dim);
+    float* gathered = gathered_.at_least((size_t)rows * dim);
+    float* delta = delta_.at_least((size_t)rows * dim);
+
+    weights.kvq.apply(ops_, hidden, rows, kvq, scratch_);
+    for (int r = 0; r < rows; ++r) {
+        const int node = step.nodes[step.running[r].row];
+        std::memcpy(nodes_.pair(node, n), kvq + (size_t)r * 3 * dim, sizeof(float) * 2 * dim);
+        nodes_.note_pair(node, n);
+    }
+    meter_.spent(transforming);
+    copies_.make_at(n, step);
+    meter_.spent(copying);
+    for (int r = 0; r < rows; ++r)
+        attend_to_path(n, step.running[r].hypothesis().path, kvq + (size_t)r * 3 * dim + 2 * dim,
+                       gathered + (size_t)r * dim);
+    meter_.spent(attending);
+    weights.self_output.apply(ops_, gathered, rows, delta, scratch_);
+    ops_.add_norm(hidden, delta, weights.self_norm.gain, weights.self_norm.bias, hidden, rows, dim);
+}
+
+void Decoder::attend_to_path(int n, const std::vector<int>& path, const float* query, float* out) {
+    const int dim = model_.shape.decoder_dim, count = (int)path.size();
+    keys_.resize(count);
+    values_.resize(count);
+    for (int s = 0; s < count; ++s) {
+        keys_[s] = nodes_.pair(path[s], n);
+        values_[s] = keys_[s] + dim;
+    }
+    scratch_.flops += 4LL * count * dim;
+    ops_.attend_scattered(query, keys_.data(), values_.data(), count, model_.shape.heads, dim,
+                          scores_.at_least(count + 16), out);
+}
+
+void Decoder::attend_to_source(int n, const Step& step, float* hidden) {
+    const DecoderWeights& weights = model_.decoder[n - 1];
+    const std::vector<Running>& running = step.running;
+    const int rows = (int)running.size(), dim = model_.shape.decoder_dim;
+    float* queries = kvq_.at_least((size_t)rows * dim);
+    float* gathered = gathered_.at_least((size_t)rows * dim);
+    float* delta = delta_.at_least((size_t)rows * dim);
+
+    projection_.make_at(n, step);
+    meter_.spent(projecting_source);
+    weights.source_query.apply(ops_, hidden, rows, queries, scratch_);
+    meter_.spent(transforming);
+    for (int r = 0, next; r < rows; r = next) {  // the rows of a sentence look at its source together
+        for (next = r + 1; next < rows && running[next].sentence == running[r].sentence; ++next) {
+        }
+        const Sentence& sentence = *running[r].sentence;
+        const SourceKeys& source = sentence.source->keys[n - 1];
+        scratch_.flops += 4LL * (next - r) * sentence.length * dim;
+        ops_.attend_dense(queries + (size_t)r * dim, next - r, dim, source.keys.get(), source.values.get(),
+                          sentence.length, sentence.padded, model_.shape.heads, dim,
+                          scores_.at_least(4 * sentence.padded), gathered + (size_t)r * dim);
+    }
+    meter_.spent(attending);
+    weights.source_output.apply(ops_, gathered, rows, delta, scratch_);
+    ops_.add_norm(hidden, delta, weights.source_norm.gain, weights.source_norm.bias, hidden, rows, dim);
+}
+
+void Decoder::feed_forward(int n, int rows, float* hidden) {
+    const DecoderWeights& weights = model_.decoder[n - 1];
+    const int dim = model_.shape.decoder_dim;
+    float* inner = inner_.at_least((size_t)rows * model_.shape.decoder_ffn);
+    float* delta = delta_.at_least((size_t)rows * dim);
+    weights.inner.apply(ops_, hidden, rows, inner, scratch_, true);
+    weights.outer.apply(ops_, inner, rows, delta, scratch_);
+    ops_.add_norm(hidden, delta, weights.feed_forward_norm.gain, weights.feed_forward_norm.bias, hidden, rows, dim);
+}
+
+}  // namespace anydepth
