@@ -288,24 +288,22 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
     """Measure quality, depth, cost and speed on a test set."""
-    from anydepth.evaluation.evaluate import Options, evaluate_run
+    from anydepth.evaluation.evaluate import EvaluationSettings, evaluate_run
     from anydepth.evaluation.evaluation_table import evaluation_json, evaluation_table
     from anydepth.runs.operating_points import Wish
+    from anydepth.search.decoding import DecodingOptions
 
-    tell_if_unfinished(run)
-    evaluation = evaluate_run(
-        run,
-        test,
-        [*(policy or []), *(["each"] if each_exit else [])],
+    settings = EvaluationSettings(
         wish=Wish(average_exit, flops, bleu_drop),
         output=output,
         against=against,
         is_counted=executed,
-        options=Options(beam, length_penalty, batch_tokens),
+        decoding=DecodingOptions(beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens),
         engine=engine,
         int8=int8,
-        say=say,
     )
+    tell_if_unfinished(run)
+    evaluation = evaluate_run(run, test, [*(policy or []), *(["each"] if each_exit else [])], settings, say=say)
     print(evaluation_json(evaluation) if as_json else evaluation_table(evaluation))
 
 
@@ -350,9 +348,17 @@ def tune(
     """Find thresholds for every budget and store them with the run, for --average-exit, --flops and
     --bleu-drop."""
     from anydepth.evaluation.evaluation_table import points_json, points_table
+    from anydepth.search.decoding import DecodingOptions
     from anydepth.tuning.tune import TuneSettings, tune_run
 
-    settings = TuneSettings(method, candidates, segment, decoded, seed, beam, length_penalty, batch_tokens)
+    settings = TuneSettings(
+        method=method,
+        candidates=candidates,
+        segment=segment,
+        decoded=decoded,
+        seed=seed,
+        decoding=DecodingOptions(beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens),
+    )
     tell_if_unfinished(run)
     found = tune_run(run, valid, policy, settings, say=say)
     print(points_json(found) if as_json else points_table(found))
