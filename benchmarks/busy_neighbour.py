@@ -134,17 +134,17 @@ def translating_step(config: "Config", vocab: int) -> Callable[[], float]:
 
     from anydepth.exits.adaptive import AdaptiveTransformer
     from anydepth.exits.policies import FixedExit
-    from anydepth.inference.engines.engine import TorchEngine
-    from anydepth.search.beam import SearchSettings
+    from anydepth.inference.engines.torch_engine import TorchEngine
+    from anydepth.search.decoding import SearchSettings
 
     model = AdaptiveTransformer(config, source_vocab=vocab, target_vocab=vocab, is_joint=True).eval()
     pairs = make_pairs(sentences=32, length=16, vocab=vocab, longest=config.model.max_length)
     sources = [pairs.source(number).tolist() for number in range(len(pairs))]
     engine, policy = TorchEngine(model), FixedExit(model.blocks, model.blocks)
-    settings = SearchSettings(beam=5)
+    settings = SearchSettings(beam=5, batch_tokens=4096)
 
     def search() -> float:
-        engine.search(sources, policy, settings, batch_tokens=4096)
+        engine.search(sources, policy, settings)
         return float(len(sources))
 
     return search

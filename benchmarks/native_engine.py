@@ -15,6 +15,7 @@ a sentence ends, and in batches that end with their longest sentence.
 import argparse
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -28,7 +29,7 @@ from anydepth.exits.policies import FixedExit, ForcedExits, Policy
 from anydepth.inference.engines.native import _native
 from anydepth.inference.engines.native.native_engine import NativeEngine
 from anydepth.inference.translator import Translator
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import SearchSettings
 
 EXIT_SHARES = (0.62, 0.20, 0.09, 0.05, 0.025, 0.015)  # averages 1.7
 LOTS = 1_000_000_000
@@ -113,7 +114,8 @@ def searching(
     engine: NativeEngine, sentences: list[list[int]], policy: Policy, settings: SearchSettings, batch: int
 ) -> Callable[[], object]:
     """A search of all sentences, `batch` at a time."""
-    return lambda: engine.search(sentences, policy, settings, batch_tokens=LOTS, batch_sentences=batch)
+    limited = replace(settings, batch_tokens=LOTS, batch_sentences=batch)
+    return lambda: engine.search(sentences, policy, limited)
 
 
 def phases(engine: NativeEngine) -> str:
@@ -131,14 +133,14 @@ def batches_table(options: argparse.Namespace) -> str:
     lines = options.source_file.read_text(encoding="utf-8").splitlines()
     encoded = [ids for ids in translator.source_tokenizer.encode_lines(lines) if ids]
     engine, policy, batch = translator.engine, translator.policy(None), max(options.batches)
-    settings = SearchSettings(beam=max(options.beams))
+    settings = SearchSettings(beam=max(options.beams), batch_tokens=LOTS, batch_sentences=batch)
 
     def fixed(sentences: list[list[int]]) -> None:
         for start in range(0, len(sentences), batch):
-            engine.search(sentences[start : start + batch], policy, settings, batch_tokens=LOTS, batch_sentences=batch)
+            engine.search(sentences[start : start + batch], policy, settings)
 
     ways: dict[str, Callable[[], object]] = {
-        "refilled": lambda: engine.search(encoded, policy, settings, batch_tokens=LOTS, batch_sentences=batch),
+        "refilled": lambda: engine.search(encoded, policy, settings),
         "fixed, sorted by length": lambda: fixed(sorted(encoded, key=len)),
         "fixed, as they come": lambda: fixed(encoded),
     }

@@ -35,7 +35,8 @@ from anydepth.inference.engines.onnx.sessions import Array, Program, open_progra
 from anydepth.inference.export import onnx_graphs as graphs
 from anydepth.inference.export.onnx_folder import OPSET, write_graphs
 from anydepth.model.cache import DecoderCache
-from anydepth.search.beam import SearchSettings, search
+from anydepth.search.beam import search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.tokenizer import EOS
 
 EXIT_SHARES = (0.62, 0.20, 0.09, 0.05, 0.025, 0.015)  # averages 1.7

@@ -10,6 +10,7 @@ the rounds, with the smallest and the largest.
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TypeVar
@@ -22,8 +23,10 @@ from anydepth.evaluation.measure import measure
 from anydepth.exits.parsing import threshold_policy
 from anydepth.inference.translator import Translator
 from anydepth.runs.run import Run
+from anydepth.search.decoding import DecodingOptions
+from anydepth.tuning.candidates import DIGITS
 from anydepth.tuning.replay import record, replay
-from anydepth.tuning.tune import DIGITS, Tuner, TuneSettings, ValidationText, tunable_family, validation_text
+from anydepth.tuning.tune import Tuner, TuneSettings, ValidationText, tunable_family, validation_text
 
 Result = TypeVar("Result")
 
@@ -32,10 +35,11 @@ def main() -> None:
     options = parse_options()
     if options.threads:
         torch.set_num_threads(options.threads)
+    decoding = DecodingOptions(beam=options.beam)
     run, translator = Run(options.run), Translator.load(options.run, engine=options.engine)
     family = tunable_family(options.policy, translator)
     text = validation_text(run, options.valid, lambda line: None)
-    tuner = Tuner(translator, run, family, text, TuneSettings(beam=options.beam), lambda line: None)
+    tuner = Tuner(translator, run, family, text, TuneSettings(decoding=decoding), lambda line: None)
     generator = np.random.default_rng(1)
     candidates = np.round(generator.random((options.candidates, tuner.decisions)), DIGITS)
     policy = threshold_policy(family, [0.5] * tuner.decisions, translator.model)
@@ -49,8 +53,7 @@ def main() -> None:
         chosen = candidates[number * options.decoded : (number + 1) * options.decoded].tolist()
         seconds = []
         for thresholds in chosen:
-            decoding = partial(decode, translator, family, thresholds, text, options.beam)
-            seconds.append(timed(decoding)[0])
+            seconds.append(timed(partial(decode, translator, family, thresholds, text, decoding))[0])
         decoded.append(sum(seconds) / len(seconds))
     ratios = [slow / fast for slow, fast in zip(decoded, replayed, strict=True)]
     print(f"{family} on {len(text.sources):,} sentences, {len(candidates):,} candidates")
@@ -66,12 +69,11 @@ def main() -> None:
 
 
 def decode(
-    translator: Translator, family: str, thresholds: list[float], text: ValidationText, beam: int | None
+    translator: Translator, family: str, thresholds: list[float], text: ValidationText, decoding: DecodingOptions
 ) -> None:
     """Decodes and scores the validation set with one candidate."""
-    measure(
-        translator, text.sources, text.references, threshold_policy(family, thresholds, translator.model), beam=beam
-    )
+    policy = threshold_policy(family, thresholds, translator.model)
+    measure(translator, text.sources, text.references, policy, decoding)
 
 
 def timed(work: Callable[[], Result]) -> tuple[float, Result]:

@@ -227,6 +227,8 @@ class Recorded:
 def write_case(path: Path, randomness: random.Random) -> None:
     """A case as JSON and its tensors beside it: what C++ is given, and what it must find."""
     sys.path.insert(0, str(ROOT))
+    from dataclasses import replace
+
     import torch
 
     from anydepth.exits.parsing import parse_policy
@@ -255,7 +257,7 @@ def write_case(path: Path, randomness: random.Random) -> None:
             "batch_tokens": randomness.choice([1, 300, 10**9]),
             "batch_sentences": randomness.choice([None, 1, 3]),
         }
-        engine.search(texts, chosen, settings, **limits)
+        engine.search(texts, chosen, replace(settings, **limits))
     finally:
         native._native = compiled
     expected = None
@@ -365,7 +367,7 @@ def random_policy(model: Any, randomness: random.Random) -> Any:
 
 def random_settings(model: Any, randomness: random.Random) -> Any:
     """A beam, perhaps wider than there are words, and limits, perhaps of one token."""
-    from anydepth.search.beam import SearchSettings
+    from anydepth.search.decoding import SearchSettings
 
     beam = randomness.choice([1, 1, 2, 3, 5, 12, 40])
     length = {"length_ratio": randomness.choice([0.0, 0.5, 1.5]), "length_offset": randomness.choice([1, 2, 5, 15])}

@@ -11,7 +11,7 @@ from anydepth.config.loading import make_config
 from anydepth.errors import ConfigError, UsageError
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.thresholds import ThresholdExit
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import SearchSettings
 
 HUGE = 10**9 + 1
 COUNTS = [

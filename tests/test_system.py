@@ -11,16 +11,18 @@ import pytest
 
 from anydepth.config.shipped import shipped_file
 from anydepth.demo.corpus import write_corpus
-from anydepth.evaluation.evaluate import Evaluation, Options, evaluate_run
+from anydepth.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate_run
 from anydepth.evaluation.measure import Measurement, validation_scorer
 from anydepth.inference.engines.native.native_engine import has_native
 from anydepth.inference.export.onnx_folder import export_folder, export_onnx
 from anydepth.inference.translator import Translator
 from anydepth.runs.operating_points import PointSet, Wish, choose_point
 from anydepth.runs.run import Run
+from anydepth.search.decoding import GREEDY
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import continued_run, new_run, train_run
-from anydepth.tuning.tune import TuneSettings, segment_numbers, tune_run
+from anydepth.tuning.candidates import segment_numbers
+from anydepth.tuning.tune import TuneSettings, tune_run
 
 SEGMENT = 0.5
 NOISE = 1.0  # BLEU on 500 sentences
@@ -47,7 +49,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def evaluation(trained: Path) -> Evaluation:
     return evaluate_run(
-        trained / "run", str(trained / "text" / "test"), POLICIES, options=Options(beam=1), say=lambda text: None
+        trained / "run",
+        str(trained / "text" / "test"),
+        POLICIES,
+        EvaluationSettings(decoding=GREEDY),
+        say=lambda text: None,
     )
 
 
@@ -102,7 +108,7 @@ class Workshop:
     def measured(self, run: Path, *policies: str) -> dict[str, Measurement]:
         """Greedy figures of the policies on the test sentences, by the names that were given."""
         evaluation = evaluate_run(
-            run, str(self.text / "test"), policies, options=Options(beam=1), say=lambda text: None
+            run, str(self.text / "test"), policies, EvaluationSettings(decoding=GREEDY), say=lambda text: None
         )
         return dict(zip(policies, evaluation.results, strict=True))
 
@@ -125,7 +131,7 @@ def taught(workshop: Workshop) -> Path:
 
 @pytest.fixture(scope="module")
 def points(workshop: Workshop, taught: Path) -> PointSet:
-    settings = TuneSettings(candidates=2000, segment=SEGMENT, beam=1)
+    settings = TuneSettings(candidates=2000, segment=SEGMENT, decoding=GREEDY)
     return tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
 
 
@@ -168,7 +174,7 @@ def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(
 def test_points_found_by_replay_are_level_with_those_of_decoding(
     workshop: Workshop, taught: Path, points: PointSet
 ) -> None:
-    settings = TuneSettings(method="decode", candidates=20, segment=SEGMENT, beam=1)
+    settings = TuneSettings(method="decode", candidates=20, segment=SEGMENT, decoding=GREEDY)
     decoded = tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
     best = dict(zip(segments(points), (point.bleu for point in points.points), strict=True))
     for segment, point in zip(segments(decoded), decoded.points, strict=True):
@@ -210,8 +216,7 @@ def test_8_bit_products_cost_little(workshop: Workshop, taught: Path) -> None:
             taught,
             str(workshop.text / "test"),
             ["fixed:6", "geometric:0.9"],
-            options=Options(beam=1),
-            int8=int8,
+            EvaluationSettings(decoding=GREEDY, int8=int8),
             say=lambda text: None,
         )
         for int8 in (False, True)

@@ -25,7 +25,7 @@ from anydepth.bench.contestants import (
 )
 from anydepth.bench.rounds import Clock
 from anydepth.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
-from anydepth.config.schema import Config, DecodingConfig
+from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import wished_names, wished_policies
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -40,7 +40,7 @@ from anydepth.inference.translator import Translator
 from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import Wish
 from anydepth.runs.run import Run
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import GREEDY
 from anydepth.text.corpus import read_pairs
 
 Say = Callable[[str], None]
@@ -130,7 +130,7 @@ def bench_run(
     encoded = translator.source_tokenizer.encode_lines([source for source, _ in pairs])
     material = Material(
         [ids[:limit] for ids in encoded],
-        search_settings(translator.config),
+        GREEDY.resolved(translator.config),
         decoder_shape(translator.model),
         [reference for _, reference in pairs],
         tokenizer.decode,
@@ -192,7 +192,7 @@ def bench_shape(
     table = drawn_exits(shares, sentences=count, length=sizes.output_length, seed=settings.seed)
     material = Material(
         random_sentences(sizes, count, seed=settings.seed),
-        replace(search_settings(config.decoding), exact_length=sizes.output_length),
+        replace(GREEDY.resolved(config.decoding), exact_length=sizes.output_length),
         decoder_shape(model),
     )
     recipe = replace(
@@ -235,7 +235,7 @@ def exit_shares(
     say(f"translating {len(lines):,} sentences with {chosen.name}, to see where tokens leave")
     with threads(settings.threads):
         exits = [
-            left for translation in translator.translate(lines, policy=chosen, beam=1) for left in translation.exits
+            left for translation in translator.translate_lines(lines, chosen, GREEDY) for left in translation.exits
         ]
     return [exits.count(n) / len(exits) for n in range(1, translator.model.blocks + 1)]
 
@@ -318,16 +318,6 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def search_settings(config: DecodingConfig) -> SearchSettings:
-    """The run's way to search; the beam is set for each cell."""
-    return SearchSettings(
-        beam=1,
-        length_penalty=config.length_penalty,
-        length_ratio=config.length_ratio,
-        length_offset=config.length_offset,
-    )
 
 
 def decoder_shape(model: AdaptiveTransformer) -> DecoderShape:

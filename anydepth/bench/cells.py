@@ -9,9 +9,7 @@ from anydepth.bench.contestants import (
     Call,
     Contestant,
     ContestantOutput,
-    CountsFlops,
     CTranslate2Contestant,
-    OwnContestant,
 )
 from anydepth.bench.rounds import (
     Clock,
@@ -28,7 +26,7 @@ from anydepth.bench.rounds import (
 )
 from anydepth.evaluation.bleu import score_texts
 from anydepth.exits.flops import DecoderShape, sentence_flops
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import SearchSettings
 
 
 @dataclass(frozen=True)
@@ -172,20 +170,12 @@ def translate(contestant: Contestant, calls: Sequence[Call], count: int) -> tupl
     """The outputs in the order of sentences, and the FLOPs that the decoder executed, where they
     can be counted."""
     outputs: list[ContestantOutput] = [ContestantOutput([], [])] * count
-
-    def run() -> None:
-        for call in calls:
-            for number, result in zip(call.numbers, call.run(), strict=True):
-                outputs[number] = contestant.read(result)
-
-    engine = contestant.engine if isinstance(contestant, OwnContestant) else None
-    if isinstance(engine, CountsFlops):
-        before = engine.executed_flops()
-        run()
-        after = engine.executed_flops()
-        return outputs, None if before is None or after is None else after - before
-    run()
-    return outputs, None
+    before = contestant.executed_flops()
+    for call in calls:
+        for number, result in zip(call.numbers, call.run(), strict=True):
+            outputs[number] = contestant.read(result)
+    after = contestant.executed_flops()
+    return outputs, None if before is None or after is None else after - before
 
 
 def formula_flops(

@@ -1,7 +1,7 @@
 """Who takes part in a benchmark: our engines with a policy, and CTranslate2 at full depth."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,7 +14,7 @@ from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import ForcedExits, Policy
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import check_ctranslate2, load_ctranslate2, search_options
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import SearchSettings
 
 PRECISIONS = ("fp32", "int8")
 CTRANSLATE2 = "ctranslate2"
@@ -71,14 +71,8 @@ class Contestant(Protocol):
     def read(self, result: Any) -> ContestantOutput:
         """The translation in one of a call's results."""
 
-
-@runtime_checkable
-class CountsFlops(Protocol):
-    """An engine that counts what its decoder executes."""
-
     def executed_flops(self) -> int | None:
-        """FLOPs of the decoder in all searches since the engine was made; None where they are not
-        counted."""
+        """FLOPs that its decoder has executed so far; None where they are not counted."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +105,17 @@ class OwnContestant:
         """The best hypothesis."""
         return ContestantOutput(result[0].tokens, result[0].exits)
 
+    def executed_flops(self) -> int | None:
+        """What the engine has counted."""
+        return self.engine.executed_flops()
+
     def _call(
         self, group: Sequence[int], sentences: Sentences, settings: SearchSettings, batch: int, policy: Policy
     ) -> Call:
         chosen = [sentences[number] for number in group]
-        room = (
-            len(chosen) * settings.beam * (1 + max(len(ids) for ids in chosen))
-        )  # the number of sentences is the only limit
-        return Call(
-            group, lambda: self.engine.search(chosen, policy, settings, batch_tokens=room, batch_sentences=batch)
-        )
+        room = len(chosen) * settings.beam * (1 + max(len(ids) for ids in chosen))  # for all: `batch` is the only limit
+        limited = replace(settings, batch_tokens=room, batch_sentences=batch)
+        return Call(group, lambda: self.engine.search(chosen, policy, limited))
 
 
 @dataclass(frozen=True)
@@ -186,6 +181,10 @@ class CTranslate2Contestant:
         """The best hypothesis, every token of which went through all blocks."""
         tokens = [self.target_ids[piece] for piece in result.hypotheses[0]]
         return ContestantOutput(tokens, [self.blocks] * len(tokens))
+
+    def executed_flops(self) -> None:
+        """Nothing is counted."""
+        return None
 
     def _call(
         self, batches: Sequence[Sequence[int]], pieces: Sequence[Sequence[str]], settings: SearchSettings

@@ -12,17 +12,16 @@ from jaxtyping import Int
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from anydepth.bleu_oracle.every_exit import search_every_exit
 from anydepth.bleu_oracle.store import Say, ScoreStore
 from anydepth.bleu_oracle.table import METRICS, SPLITS, ExitScores, ScoreRecipe, ScoreTable
 from anydepth.errors import UsageError
 from anydepth.files.checksums import known_hash
-from anydepth.inference.engines.choice import make_engine
-from anydepth.inference.engines.native.native_engine import MOST_BLOCKS, has_native
+from anydepth.inference.engines.choice import AUTOMATIC, make_engine
 from anydepth.inference.translator import Translator
 from anydepth.messages.progress import Advance
 from anydepth.runs.models import load_model
 from anydepth.runs.run import Run, changing, usable_data
+from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.text.prepared import PreparedData
 
 SEED = 1  # of the sample; a larger one contains a smaller one
@@ -31,11 +30,11 @@ MOST_PARTS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
-    """How exits are scored: the metric, the beam, how many pairs of each split (all if None), and
+    """How exits are scored: the metric, the search, how many pairs of each split (all if None), and
     how many are kept at a time."""
 
     metric: str = "bleu"
-    beam: int = 1
+    decoding: DecodingOptions = GREEDY
     sentences: int | None = None
     part: int = 256
 
@@ -92,10 +91,9 @@ def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, over
     """`score_exits` for the one who writes to the run."""
     scorer, translator = SentenceScorer(settings.metric), scoring_translator(run)
     data = usable_data(run, data_folder, use="score-exits")
-    penalty = translator.config.length_penalty
-    recipe = ScoreRecipe(
-        settings.metric, scorer.signature, settings.beam, penalty, known_hash(run.weights_file), data.fingerprint
-    )
+    search = settings.decoding.resolved(translator.config)
+    hashes = known_hash(run.weights_file), data.fingerprint
+    recipe = ScoreRecipe(settings.metric, scorer.signature, search.beam, search.length_penalty, *hashes)
     store = ScoreStore(run, recipe, translator.model.blocks)
     store.take_up(overwrite=overwrite, say=say)
     missing = {split: missing_pairs(data, split, store.tables[split], settings.sentences) for split in SPLITS}
@@ -118,15 +116,14 @@ def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, over
 
 
 def scoring_translator(run: Run) -> Translator:
-    """A translator of the run with an engine that encodes a sentence once for all exits: the native
-    one where it was built."""
+    """A translator of the run with the fastest engine that needs no export."""
     model = load_model(run)
     if model.config.exits != "all":
         raise UsageError(
             f"{run.folder} has one exit, after its last block, so there is nothing to choose; train with "
             'model.exits = "all"'
         )
-    engine = make_engine("native" if has_native() and model.blocks <= MOST_BLOCKS else "torch", model)
+    engine = make_engine(AUTOMATIC, model)
     return Translator(model, *run.tokenizers(), run.config.decoding, run=run, engine=engine)
 
 
@@ -161,8 +158,7 @@ def scored_pairs(
     text itself is not kept."""
     pairs, limit = data.pairs(split), translator.model.config.max_length
     sequences = [pairs.source(number)[:limit].tolist() for number in numbers.tolist()]
-    search = translator.search_settings(beam=settings.beam)
-    found = search_every_exit(translator.engine, sequences, search, batch_tokens=translator.config.batch_tokens)
+    found = translator.engine.search_every_exit(sequences, settings.decoding.resolved(translator.config))
     spell = translator.target_tokenizer.decode
     rows = [
         scorer.scores([spell(hypothesis.tokens) for hypothesis in each], spell(pairs.target(number).tolist()))

@@ -60,21 +60,19 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
     """Measure quality, depth, cost and speed on a test set."""
-    from anydepth.evaluation.evaluate import Options, evaluate_run
+    from anydepth.evaluation.evaluate import EvaluationSettings, evaluate_run
     from anydepth.evaluation.evaluation_table import evaluation_json, evaluation_table
+    from anydepth.search.decoding import DecodingOptions
 
-    tell_if_unfinished(run)
-    evaluation = evaluate_run(
-        run,
-        test,
-        [*(policy or []), *(["each"] if each_exit else [])],
+    settings = EvaluationSettings(
         wish=wish_of(average_exit, flops, bleu_drop),
         output=output,
         against=against,
         is_counted=executed,
-        options=Options(beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens),
+        decoding=DecodingOptions(beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens),
         engine=engine,
         int8=int8,
-        say=say,
     )
+    tell_if_unfinished(run)
+    evaluation = evaluate_run(run, test, [*(policy or []), *(["each"] if each_exit else [])], settings, say=say)
     print(evaluation_json(evaluation) if as_json else evaluation_table(evaluation))

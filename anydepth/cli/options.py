@@ -101,11 +101,13 @@ def wished_policy(
 ) -> "Policy":
     """The policy by name, or the operating point that a wish asks for, which is told, and in which
     other way search goes than it was measured."""
+    from anydepth.search.decoding import DecodingOptions
+
     if not wish.is_made:
         return translator.policy(policy)
     point, found = translator.operating_point(wish, policy=policy)
-    search = translator.search_settings(beam=beam, length_penalty=length_penalty)
-    otherwise = found.otherwise(beam=search.beam, length_penalty=search.length_penalty, engine=translator.engine.name)
+    search = DecodingOptions(beam=beam, length_penalty=length_penalty).resolved(translator.config)
+    otherwise = found.otherwise(search, engine=translator.engine.name)
     here = f"; here with {otherwise}" if otherwise else ""
     say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
     return translator.policy(point.policy)

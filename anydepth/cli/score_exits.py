@@ -48,8 +48,9 @@ def score_exits(
     from anydepth.bleu_oracle.scoring import ScoreSettings
     from anydepth.bleu_oracle.scoring import score_exits as make_scores
     from anydepth.bleu_oracle.summary import summarise, summary_json, summary_table
+    from anydepth.search.decoding import DecodingOptions
 
     tell_if_unfinished(run)
-    settings = ScoreSettings(metric=metric, beam=beam, sentences=sentences)
+    settings = ScoreSettings(metric=metric, decoding=DecodingOptions(beam=beam), sentences=sentences)
     summary = summarise(make_scores(run, settings, data_folder=data, overwrite=overwrite, say=say))
     print(summary_json(summary) if as_json else summary_table(summary))

@@ -53,6 +53,7 @@ def tune(
     """Find thresholds for every budget and store them with the run, for --average-exit, --flops and
     --bleu-drop."""
     from anydepth.evaluation.evaluation_table import points_json, points_table
+    from anydepth.search.decoding import DecodingOptions
     from anydepth.tuning.tune import TuneSettings, tune_run
 
     settings = TuneSettings(
@@ -61,9 +62,7 @@ def tune(
         segment=segment,
         decoded=decoded,
         seed=seed,
-        beam=beam,
-        length_penalty=length_penalty,
-        batch_tokens=batch_tokens,
+        decoding=DecodingOptions(beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens),
     )
     tell_if_unfinished(run)
     found = tune_run(run, valid, policy, settings, say=say)

@@ -22,7 +22,7 @@ from anydepth.figures.sentence import plot_tokens
 from anydepth.figures.style import save_figure
 from anydepth.figures.tradeoff import plot_tradeoff
 from anydepth.files.atomic import write_text
-from anydepth.inference.engines.native.native_engine import has_native
+from anydepth.inference.engines.choice import automatic_engine
 from anydepth.inference.show import exit_legend, shown_exits
 from anydepth.inference.translator import Translator
 from anydepth.runs.operating_points import Wish, load_points
@@ -132,11 +132,12 @@ def tuned_policies(run: Run, budgets: Sequence[float]) -> list[str]:
 
 
 def measure_engines(run: Run, text: Path, say: Say) -> Bench:
-    """Full depth and one tuned policy of each kind with the plain step and, where it was built, the
-    native engine in both precisions."""
+    """Full depth and one tuned policy of each kind with the plain step and, where there is a faster
+    engine, with that one in both precisions."""
+    fastest = automatic_engine(None, int8=False)
     settings = BenchSettings(
-        engines=("torch", "native") if has_native() else ("torch",),
-        precisions=PRECISIONS if has_native() else PRECISIONS[:1],
+        engines=tuple(dict.fromkeys(("torch", fastest))),
+        precisions=PRECISIONS[:1] if fastest == "torch" else PRECISIONS,
         batches=(BATCH,),
         beams=(run.config.decoding.beam,),
         rounds=ROUNDS,

@@ -1,9 +1,8 @@
 """A run on a test set with several policies, and the recipe of the figures."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -19,6 +18,7 @@ from anydepth.inference.engines.choice import AUTOMATIC
 from anydepth.inference.translator import Translator
 from anydepth.runs.operating_points import PointSet, Wish, text_fingerprint
 from anydepth.runs.run import Run
+from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.corpus import open_lines, read_pairs, side_path
 from anydepth.text.overlap import MOST_OVERLAP, pairs_in
 
@@ -49,31 +49,9 @@ class Evaluation:
     results: list[Measurement]
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a test set is translated; what is not given comes from the run."""
-
-    beam: int | None = None
-    length_penalty: float | None = None
-    batch_tokens: int | None = None
-
-
-def evaluate_run(
-    folder: Path,
-    test: str,
-    policies: Sequence[str],
-    *,
-    wish: Wish | None = None,
-    output: Path | None = None,
-    against: str | None = None,
-    is_counted: bool = False,
-    options: Options | None = None,
-    engine: str = AUTOMATIC,
-    int8: bool = False,
-    say: Callable[[str], None],
-) -> Evaluation:
-    """The figures of the run at `folder` on PREFIX `test` for each policy; "each" stands for all
-    fixed exits and uniform.
+@dataclass(frozen=True, kw_only=True)
+class EvaluationSettings:
+    """What is measured beside the policies that are named, and how.
 
     With a `wish`, a policy that is a mere family stands for its operating point that meets the wish
     best; where there is none, the best operating point is measured, too. `output`, where given,
@@ -81,43 +59,62 @@ def evaluate_run(
     all others are compared with by paired bootstrap. `is_counted` asks for the FLOPs that were
     really executed.
     """
+
+    wish: Wish | None = None
+    output: Path | None = None
+    against: str | None = None
+    is_counted: bool = False
+    decoding: DecodingOptions = AS_CONFIGURED
+    engine: str = AUTOMATIC
+    int8: bool = False
+
+    @property
+    def wished(self) -> str | None:
+        """The wish in words, if there is one."""
+        return self.wish.describe() if self.wish is not None and self.wish.is_made else None
+
+
+def evaluate_run(
+    folder: Path,
+    test: str,
+    policies: Sequence[str],
+    settings: EvaluationSettings | None = None,
+    *,
+    say: Callable[[str], None],
+) -> Evaluation:
+    """The figures of the run at `folder` on PREFIX `test` for each policy; "each" stands for all
+    fixed exits and uniform."""
+    settings = settings or EvaluationSettings()
+    output, against, decoding = settings.output, settings.against, settings.decoding
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise UsageError(f"--output {output} must be a file in a folder that exists")
     if output is not None:
         check_output(output, Run(folder), test, against)
-    translator, run, given = (
-        Translator.load(folder, engine=engine, int8=int8),
-        Run(folder),
-        asdict(options or Options()),
-    )
+    translator, run = Translator.load(folder, engine=settings.engine, int8=settings.int8), Run(folder)
     note = run.data_note()
-    wanted = wished_policies(policies, translator, wish)
+    wanted = wished_policies(policies, translator, settings.wish)
     chosen = [translator.policy(name) for name, _ in wanted]
     pairs = list(read_pairs(test, note["source_lang"], note["target_lang"]))
     sources, references = zip(*pairs, strict=True)
     for name, found in wanted:
-        if found is not None and (doubts := tuning_doubts(found, translator, test, pairs, options or Options())):
+        if found is not None and (doubts := tuning_doubts(found, translator, test, pairs, decoding)):
             say(f"warning: {name} {doubts}")
-    rival = None if against is None else rival_lines(against, translator, sources, given, say)
+    rival = None if against is None else rival_lines(against, translator, sources, decoding, say)
     results, lines = [], []
     for policy in chosen:
         say(f"translating {len(sources):,} sentences with {policy.name}")
-        result, translations = measure(translator, sources, references, policy, **given)
+        result, translations = measure(translator, sources, references, policy, decoding)
         lines = [translation.text for translation in translations]
-        if is_counted:
-            result = replace(
-                result, executed_mflops_per_token=executed_mflops_per_token(translator, sources, policy, **given)
-            )
+        if settings.is_counted:
+            executed = executed_mflops_per_token(translator, sources, policy, decoding)
+            result = replace(result, executed_mflops_per_token=executed)
         if rival is not None:
             result = replace(result, comparison=paired_bootstrap(lines, rival, references))
         results.append(result)
     if output is not None:
         write_text(output, "".join(translation.line + "\n" for translation in translations))
-    wished = wish.describe() if wish is not None and wish.is_made else None
-    recipe = make_recipe(
-        run, test, f"{note['source_lang']}-{note['target_lang']}", translator.engine.name, against, wished
-    )
-    return Evaluation(recipe, results)
+    languages = f"{note['source_lang']}-{note['target_lang']}"
+    return Evaluation(make_recipe(run, test, languages, translator.engine.name, against, settings.wished), results)
 
 
 def check_output(output: Path, run: Run, test: str, against: str | None = None, *, option: str = "--output") -> None:
@@ -162,12 +159,11 @@ def wished_point(translator: Translator, wish: Wish, family: str | None) -> tupl
 
 
 def tuning_doubts(
-    found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Options
+    found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]], decoding: DecodingOptions
 ) -> str:
     """Why figures of a point say less than they seem to: it was tuned on this text, or with another
     search; empty where it was not."""
-    search = translator.search_settings(beam=options.beam, length_penalty=options.length_penalty)
-    otherwise = found.otherwise(beam=search.beam, length_penalty=search.length_penalty, engine=translator.engine.name)
+    otherwise = found.otherwise(decoding.resolved(translator.config), engine=translator.engine.name)
     parts = [
         tuned_on(found, translator, test, pairs),
         f"was tuned with beam {found.beam}, length penalty {found.length_penalty:g}, and is measured with {otherwise}"
@@ -205,7 +201,7 @@ def is_family(policy: str | None) -> bool:
 
 
 def rival_lines(
-    against: str, translator: Translator, sources: Sequence[str], given: Mapping[str, Any], say: Callable[[str], None]
+    against: str, translator: Translator, sources: Sequence[str], decoding: DecodingOptions, say: Callable[[str], None]
 ) -> list[str]:
     """The translations to compare with: the lines of a file of that name, or else those of the
     policy of that name."""
@@ -222,7 +218,7 @@ def rival_lines(
     except UsageError as error:
         raise UsageError(f"--against {against} is no file, and as a policy: {error}") from error
     say(f"translating {len(sources):,} sentences with {policy.name}, to compare with")
-    return [translation.text for translation in translator.translate(sources, policy=policy, **given)]
+    return [translation.text for translation in translator.translate_lines(sources, policy, decoding)]
 
 
 def policy_names(policies: Sequence[str], translator: Translator) -> list[str | None]:

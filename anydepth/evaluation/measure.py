@@ -12,8 +12,9 @@ from anydepth.evaluation.significance import PairedComparison
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision, sentence_flops
 from anydepth.exits.policies import FixedExit, Policy
-from anydepth.inference.engines.engine import TorchEngine
+from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.translator import Translation, Translator
+from anydepth.search.decoding import AS_CONFIGURED, GREEDY, DecodingOptions
 from anydepth.text.prepared import PreparedData
 
 
@@ -41,19 +42,14 @@ def measure(
     sources: Sequence[str],
     references: Sequence[str],
     policy: Policy,
-    *,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    batch_tokens: int | None = None,
+    decoding: DecodingOptions = AS_CONFIGURED,
 ) -> tuple[Measurement, list[Translation]]:
     """The figures of `policy`, and the translations that they were computed from."""
     started = time.perf_counter()
-    translations = translator.translate(
-        sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens
-    )
+    translations = translator.translate_lines(sources, policy, decoding)
     seconds = time.perf_counter() - started
     tokens = sum(len(translation.exits) for translation in translations)
-    blocks, search = translator.model.blocks, translator.search_settings(beam=beam, length_penalty=length_penalty)
+    blocks, search = translator.model.blocks, decoding.resolved(translator.config)
     flops, full = decoder_flops(translator, translations, policy.cost), full_depth_flops(translator, translations)
     figures = Measurement(
         policy=policy.name,
@@ -83,10 +79,7 @@ def executed_mflops_per_token(
     translator: Translator,
     sources: Sequence[str],
     policy: Policy,
-    *,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    batch_tokens: int | None = None,
+    decoding: DecodingOptions = AS_CONFIGURED,
 ) -> float:
     """What the decoder really executes for an output token, counted by torch while the plain step
     translates `sources` once more.
@@ -95,9 +88,7 @@ def executed_mflops_per_token(
     """
     plain = translator.with_engine(TorchEngine(translator.model))
     with executed_decoder_flops() as executed:
-        translations = plain.translate(
-            sources, policy=policy, beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens
-        )
+        translations = plain.translate_lines(sources, policy, decoding)
     return executed.decoder / max(sum(len(translation.exits) for translation in translations), 1) / 1e6
 
 
@@ -135,4 +126,4 @@ def greedy_bleu_per_exit(translator: Translator, sources: Sequence[str], referen
     """BLEU (13a) of greedy translations at each exit that has a classifier, lowest exit first."""
     model = translator.model
     policies = [FixedExit(n, model.blocks) for n in model.config.classifier_exits]
-    return [measure(translator, sources, references, policy, beam=1)[0].scores.bleu.value for policy in policies]
+    return [measure(translator, sources, references, policy, GREEDY)[0].scores.bleu.value for policy in policies]

@@ -12,13 +12,14 @@ from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import Policy
 from anydepth.inference.engines.choice import AUTOMATIC, make_engine
-from anydepth.inference.engines.engine import Engine, TorchEngine
+from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.stream import arriving
-from anydepth.limits import MOST_BATCH_TOKENS
 from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, load_points
 from anydepth.runs.run import Run
-from anydepth.search.beam import Hypothesis, SearchSettings
+from anydepth.search.beam import Hypothesis
+from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.tokenizer import WORD_START, Tokenizer
 
 END_PIECE = "</s>"
@@ -163,20 +164,8 @@ class Translator:
         from the configuration. Similar lengths are searched together, as many as fit: sentences *
         beam * longest source <= `batch_tokens`.
         """
-        settings = self.search_settings(beam=beam, length_penalty=length_penalty, best=best)
-        check_lines(lines)
-        if batch_tokens is not None and not 1 <= batch_tokens <= MOST_BATCH_TOKENS:
-            raise UsageError(f"batch_tokens = {batch_tokens} must lie between 1 and {MOST_BATCH_TOKENS:,}, as in 4096")
-        policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
-        encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
-        numbers = [number for number, ids in enumerate(encoded) if ids]
-        limit = self.model.config.max_length
-        translations = [Translation()] * len(lines)
-        sequences = [encoded[number][:limit] for number in numbers]
-        found = self.engine.search(sequences, policy, settings, batch_tokens=batch_tokens or self.config.batch_tokens)
-        for number, hypotheses in zip(numbers, found, strict=True):
-            translations[number] = self._translation(hypotheses, source_length=len(encoded[number]), limit=limit)
-        return translations
+        decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
+        return self.translate_lines(lines, policy, decoding)
 
     def translate_stream(
         self,
@@ -195,22 +184,25 @@ class Translator:
         `lines` is read ahead in a thread, by at most `window` lines. An error in reading comes
         after the lines before it.
         """
+        decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
         for ready in arriving(lines, window=window):
-            yield from self.translate(
-                ready, policy=policy, beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens
-            )
+            yield from self.translate_lines(ready, policy, decoding)
 
-    def search_settings(
-        self, *, beam: int | None = None, length_penalty: float | None = None, best: int = 1
-    ) -> SearchSettings:
-        """How search goes with these wishes; what is not given comes from the configuration."""
-        return SearchSettings(
-            beam=self.config.beam if beam is None else beam,
-            length_penalty=self.config.length_penalty if length_penalty is None else length_penalty,
-            length_ratio=self.config.length_ratio,
-            length_offset=self.config.length_offset,
-            best=best,
-        )
+    def translate_lines(
+        self, lines: Sequence[str], policy: Policy | str | None = None, decoding: DecodingOptions = AS_CONFIGURED
+    ) -> list[Translation]:
+        """`translate` for those who hand its options on in one piece."""
+        settings = decoding.resolved(self.config)
+        check_lines(lines)
+        policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
+        encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
+        numbers = [number for number, ids in enumerate(encoded) if ids]
+        limit = self.model.config.max_length
+        translations = [Translation()] * len(lines)
+        found = self.engine.search([encoded[number][:limit] for number in numbers], policy, settings)
+        for number, hypotheses in zip(numbers, found, strict=True):
+            translations[number] = self._translation(hypotheses, source_length=len(encoded[number]), limit=limit)
+        return translations
 
     def _translation(self, hypotheses: Sequence[Hypothesis], *, source_length: int, limit: int) -> Translation:
         ranked = [

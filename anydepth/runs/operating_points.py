@@ -16,6 +16,7 @@ from anydepth.files.reading import Unreadable, checked, json_of
 from anydepth.files.seal import write_text
 from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_BLOCKS, MOST_CANDIDATES, MOST_UPDATES
 from anydepth.runs.run import Run
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.corpus import side_path
 
 ROUNDING = 1e-6
@@ -58,13 +59,13 @@ class PointSet:
     points: tuple[OperatingPoint, ...]
     engine: str = ""  # older points do not say; theirs was one of float32
 
-    def otherwise(self, *, beam: int, length_penalty: float, engine: str) -> str:
+    def otherwise(self, search: SearchSettings, *, engine: str) -> str:
         """In which other way than the points were measured search goes here, such as "beam 5, 8-bit
         products"; empty if in none."""
         own, here = (8 if name.endswith("int8") else 32 for name in (self.engine, engine))
         parts = [
-            f"beam {beam}" if beam != self.beam else "",
-            f"length penalty {length_penalty:g}" if length_penalty != self.length_penalty else "",
+            f"beam {search.beam}" if search.beam != self.beam else "",
+            f"length penalty {search.length_penalty:g}" if search.length_penalty != self.length_penalty else "",
             f"{here}-bit products" if own != here else "",
         ]
         return ", ".join(part for part in parts if part)

@@ -9,62 +9,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from anydepth.errors import UsageError
 from anydepth.exits.policies import Policy
-from anydepth.limits import MOST_BEAM
 from anydepth.model.cache import DecoderCache
 from anydepth.model.transformer import Transformer
+from anydepth.search.decoding import NEVER_PRODUCED, SearchSettings
 from anydepth.search.hypotheses import History, Hypothesis, SearchStep
-from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
+from anydepth.text.tokenizer import BOS, EOS
 
-__all__ = ["Hypothesis", "SearchSettings", "search"]
-
-NEVER_PRODUCED = [PAD, BOS, UNK]
-MOST_PENALTY = 10.0
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """How wide and how far to search; a hypothesis scores sum of log-probabilities / length **
-    length_penalty."""
-
-    beam: int = 5
-    length_penalty: float = 1.0
-    length_ratio: float = 1.5
-    length_offset: int = 20
-    best: int = 1
-    exact_length: int | None = None  # for timing: every output has this many tokens, none of them EOS
-
-    def __post_init__(self) -> None:
-        if self.beam < 1:
-            raise UsageError(f"beam = {self.beam} holds no hypothesis; set it to 1 or more")
-        if self.beam > MOST_BEAM:
-            raise UsageError(
-                f"beam = {self.beam} holds more hypotheses than memory may; set it to {MOST_BEAM:,} or less"
-            )
-        if not 0 <= self.length_penalty <= MOST_PENALTY:
-            raise UsageError(f"length_penalty = {self.length_penalty} must lie between 0 and {MOST_PENALTY:g}")
-        if not 1 <= self.best <= self.beam:
-            raise UsageError(
-                f"best = {self.best} must lie between 1 and beam = {self.beam}; lower best or widen the beam"
-            )
-        if self.exact_length is not None and self.exact_length < 1:
-            raise UsageError(f"exact_length = {self.exact_length} leaves nothing to produce; set it to 1 or more")
-
-    @property
-    def never_produced(self) -> list[int]:
-        """The tokens that continue nothing."""
-        return NEVER_PRODUCED if self.exact_length is None else [*NEVER_PRODUCED, EOS]
-
-    def limits(self, source_mask: Bool[Tensor, "sentence source"], *, max_length: int) -> Int[Tensor, " sentence"]:
-        """The most tokens that each output may have, EOS included; it depends on the length of its
-        own source only."""
-        lengths = source_mask.sum(dim=1).tolist()
-        limits = [
-            min(max_length, self.exact_length or math.ceil(self.length_ratio * length) + self.length_offset)
-            for length in lengths
-        ]
-        return torch.tensor(limits, dtype=torch.long, device=source_mask.device)
+__all__ = ["Hypothesis", "search"]
 
 
 @dataclass

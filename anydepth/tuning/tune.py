@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from anydepth.errors import CorpusError, RunError, UsageError
 from anydepth.evaluation.measure import measure
@@ -29,14 +29,22 @@ from anydepth.runs.operating_points import (
     weights_fingerprint,
 )
 from anydepth.runs.run import Run, changing, training_data
+from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.corpus import read_pairs
 from anydepth.text.overlap import MOST_OVERLAP, pairs_seen_in_training
 from anydepth.text.prepared import MANIFEST_NAME
 from anydepth.text.tokens import TokenPairs, TokenSide
-from anydepth.tuning.replay import Replayed, ReplayRecord, record, replay
+from anydepth.tuning.candidates import (
+    DIGITS,
+    for_missed_segments,
+    promising,
+    rank_correlation,
+    search_candidates,
+    segment_numbers,
+)
+from anydepth.tuning.replay import record
 
 Say = Callable[[str], None]
-DIGITS = 5  # thresholds are rounded before they are measured, so that their names tell them exactly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +57,7 @@ class TuneSettings:
     segment: float = 0.25
     decoded: int = 1
     seed: int = 1
-    beam: int | None = None
-    length_penalty: float | None = None
-    batch_tokens: int | None = None
+    decoding: DecodingOptions = AS_CONFIGURED
 
     def __post_init__(self) -> None:
         if self.method not in ("replay", "decode"):
@@ -184,7 +190,7 @@ class Tuner:
         self.decisions = translator.model.blocks - 1
         self.file = run.folder / "tuning.jsonl"
         check_kind(self.file)
-        self.search = translator.search_settings(beam=settings.beam, length_penalty=settings.length_penalty)
+        self.search = settings.decoding.resolved(translator.config)
         self.recipe = {
             "weights": weights_fingerprint(run),
             "valid": text.fingerprint,
@@ -226,10 +232,9 @@ class Tuner:
         policy = threshold_policy(self.family, [0.5] * self.decisions, self.translator.model)
         own = record(self.translator.model, self.pairs([translation.text for translation in full]), policy)
         given = record(self.translator.model, self.pairs(self.text.references), policy)
-        candidates, costs, worth = search_candidates(own, given, self.settings)
-        chosen = promising(
-            costs.average_exits, worth.log_likelihoods, segment=self.settings.segment, count=self.settings.decoded
-        )
+        segment, count = self.settings.segment, self.settings.candidates
+        candidates, costs, worth = search_candidates(own, given, count=count, segment=segment, seed=self.settings.seed)
+        chosen = promising(costs.average_exits, worth.log_likelihoods, segment=segment, count=self.settings.decoded)
         exits, shares = (f"{min(each):.2f}-{max(each):.2f}" for each in (costs.average_exits, costs.flops_shares))
         self.say(
             f"replayed {len(candidates):,} candidates (AE {exits}, FLOPs {shares} of full depth); decoding the "
@@ -240,9 +245,7 @@ class Tuner:
         if not np.isnan(correlation):
             self.say(f"rank correlation (Spearman) of what replay expected and what decoding gave: {correlation:.2f}")
         decoded = np.array([point.average_exit for point in points])
-        missed = for_missed_segments(
-            costs.average_exits, worth.log_likelihoods, chosen, decoded, segment=self.settings.segment
-        )
+        missed = for_missed_segments(costs.average_exits, worth.log_likelihoods, chosen, decoded, segment=segment)
         if not len(missed):
             return points
         self.say(f"decoding {len(missed)} more for segments whose candidates came out in others")
@@ -267,13 +270,7 @@ class Tuner:
 
     def _decode(self, policy: Policy) -> tuple[OperatingPoint, list[Translation]]:
         figures, translations = measure(
-            self.translator,
-            self.text.sources,
-            self.text.references,
-            policy,
-            beam=self.settings.beam,
-            length_penalty=self.settings.length_penalty,
-            batch_tokens=self.settings.batch_tokens,
+            self.translator, self.text.sources, self.text.references, policy, self.settings.decoding
         )
         return OperatingPoint(
             policy.name, figures.scores.bleu.value, figures.average_exit, figures.flops_share
@@ -309,132 +306,6 @@ class Tuner:
 def remembered_line(recipe: Mapping[str, Any], point: OperatingPoint) -> str:
     """A line of tuning.jsonl."""
     return json.dumps(with_checksum({"recipe": recipe, "point": asdict(point)})) + "\n"
-
-
-def search_candidates(
-    own: ReplayRecord, given: ReplayRecord, settings: TuneSettings
-) -> tuple[Float[np.ndarray, "candidate decision"], Replayed, Replayed]:
-    """Candidates with their costs on the model's own outputs and their worth on the references.
-
-    A third is drawn from U(0, 1), a third from the quantiles of each exit's signal (with exits that
-    are always or never taken among them), and the last third are changes of the best of both.
-    """
-    generator = np.random.default_rng(settings.seed)
-    third = -(-settings.candidates // 3)
-    decisions = len(own.signals)
-    levels = np.sort(own.signals, axis=1)
-    drawn = [
-        generator.random((third, decisions)),
-        from_quantiles(levels, generator.random((third, decisions)), generator),
-    ]
-    first = np.round(np.concatenate(drawn)[: settings.candidates], DIGITS)
-    costs, worth = replay(own, first), replay(given, first)
-    left = settings.candidates - len(first)
-    if left == 0:
-        return first, costs, worth
-    parents = first[promising(costs.average_exits, worth.log_likelihoods, segment=settings.segment, count=8)]
-    changed = changed_thresholds(levels, parents[generator.integers(len(parents), size=left)], generator)
-    more = np.round(changed, DIGITS)
-    later_costs, later_worth = replay(own, more), replay(given, more)
-    return np.concatenate([first, more]), _joined(costs, later_costs), _joined(worth, later_worth)
-
-
-def from_quantiles(
-    levels: Float[np.ndarray, "decision position"],
-    shares: Float[np.ndarray, "candidate decision"],
-    generator: np.random.Generator,
-) -> Float[np.ndarray, "candidate decision"]:
-    """Thresholds that `shares` of the positions stay below; some are 0 (always stop) or 1
-    (never)."""
-    places = np.minimum((shares * levels.shape[1]).astype(np.intp), levels.shape[1] - 1)
-    thresholds = np.take_along_axis(levels, places.T, axis=1).T.astype(np.float64)
-    dice = generator.random(shares.shape)
-    return np.where(dice < 0.05, 0.0, np.where(dice > 0.85, 1.0, thresholds)).clip(0, 1)
-
-
-def changed_thresholds(
-    levels: Float[np.ndarray, "decision position"],
-    parents: Float[np.ndarray, "candidate decision"],
-    generator: np.random.Generator,
-) -> Float[np.ndarray, "candidate decision"]:
-    """`parents` with some thresholds moved by a few percent of the positions, or to 0 or 1."""
-    shares = (
-        np.stack([np.searchsorted(level, parents[:, n]) for n, level in enumerate(levels)], axis=1) / levels.shape[1]
-    )
-    moved = (shares + generator.normal(scale=0.08, size=shares.shape)).clip(0, 1)
-    return np.where(generator.random(shares.shape) < 0.5, parents, from_quantiles(levels, moved, generator))
-
-
-def promising(
-    costs: Float[np.ndarray, " candidate"], worth: Float[np.ndarray, " candidate"], *, segment: float, count: int
-) -> Int[np.ndarray, " chosen"]:
-    """The `count` candidates of the highest worth in each segment of the cost, best first within a
-    segment.
-
-    Of candidates that cost and are worth the same, which do the same everywhere, only the first is
-    looked at.
-    """
-    different = np.sort(np.unique(np.stack([costs, worth]), axis=1, return_index=True)[1])
-    numbers = segment_numbers(costs, segment)[different]
-    order = np.lexsort((-worth[different], numbers))
-    ranks = np.arange(len(order)) - np.searchsorted(numbers[order], numbers[order])
-    chosen: Int[np.ndarray, " chosen"] = different[order[ranks < count]]
-    return chosen
-
-
-def for_missed_segments(
-    costs: Float[np.ndarray, " candidate"],
-    worth: Float[np.ndarray, " candidate"],
-    chosen: Int[np.ndarray, " chosen"],
-    decoded: Float[np.ndarray, " chosen"],
-    *,
-    segment: float,
-) -> Int[np.ndarray, " more"]:
-    """A further candidate, where there is one, for every segment whose `chosen` came out in another
-    when their exits were `decoded`.
-
-    Decoding goes deeper or less deep than replay by about the same factor for all candidates, which
-    the decoded ones tell.
-    """
-    missed = np.setdiff1d(segment_numbers(costs[chosen], segment), segment_numbers(decoded, segment))
-    left = np.setdiff1d(np.arange(len(costs)), chosen)
-    is_telling = costs[chosen] > 1  # what always stops at once tells nothing of the factor
-    if not len(missed) or not len(left) or not is_telling.any():
-        return left[:0]
-    factor = float(np.median((decoded[is_telling] - 1) / (costs[chosen][is_telling] - 1)))
-    expected = 1 + (costs - 1) * factor
-    best = left[promising(expected[left], worth[left], segment=segment, count=1)]
-    more: Int[np.ndarray, " more"] = best[np.isin(segment_numbers(expected[best], segment), missed)]
-    return more
-
-
-def segment_numbers(average_exits: Float[np.ndarray, " candidate"], width: float) -> Int[np.ndarray, " candidate"]:
-    """The segment of each average exit: a segment holds its upper edge, so that "at most 2" is the
-    end of one."""
-    numbers: Int[np.ndarray, " candidate"] = np.ceil(np.round((average_exits - 1) / width, 9)).astype(np.int64)
-    return numbers
-
-
-def rank_correlation(first: Sequence[float], second: Sequence[float] | Float[np.ndarray, " candidate"]) -> float:
-    """Spearman's correlation of the ranks, ties sharing theirs; not a number where one side does
-    not vary."""
-    ranks = [_ranks(np.asarray(values, dtype=np.float64)) for values in (first, second)]
-    if len(first) < 2 or any(np.ptp(each) == 0 for each in ranks):
-        return float("nan")
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
-def _ranks(values: Float[np.ndarray, " candidate"]) -> Float[np.ndarray, " candidate"]:
-    below = (values[:, None] > values).sum(axis=1)
-    same = (values[:, None] == values).sum(axis=1)
-    ranks: Float[np.ndarray, " candidate"] = below + (same - 1) / 2
-    return ranks
-
-
-def _joined(first: Replayed, second: Replayed) -> Replayed:
-    return Replayed(
-        *(np.concatenate([a, b]) for a, b in zip(asdict(first).values(), asdict(second).values(), strict=True))
-    )
 
 
 def _merit(point: OperatingPoint) -> tuple[float, float]:

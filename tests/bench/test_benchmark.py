@@ -24,11 +24,11 @@ from anydepth.errors import UsageError
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.policies import FixedExit
 from anydepth.figures.speed import plot_bench
-from anydepth.inference.engines.engine import TorchEngine
+from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.operating_points import Wish
 from anydepth.runs.run import Run
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import SearchSettings
 
 SIZES = Sizes(vocab=40, source_length=5, output_length=6)
 SHARES = [0.5, 0.25, 0.125, 0.125]

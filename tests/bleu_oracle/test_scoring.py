@@ -25,6 +25,7 @@ from anydepth.inference.translator import Translator
 from anydepth.messages import progress
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.run import Run, create_run, training_data
+from anydepth.search.decoding import DecodingOptions
 
 TRAIN, VALID = 40, 5
 SMALL = ScoreSettings(metric="chrf", part=7)
@@ -91,7 +92,7 @@ def test_scores_are_those_of_translating_at_each_fixed_exit_and_scoring_by_hand(
     trained: Run, tmp_path: Path, metric: str, beam: int, by_hand: BLEU | CHRF
 ) -> None:
     run = Run(Path(shutil.copytree(trained.folder, tmp_path / "run")))
-    found, _ = scored(run, ScoreSettings(metric=metric, beam=beam))
+    found, _ = scored(run, ScoreSettings(metric=metric, decoding=DecodingOptions(beam=beam)))
     data, translator = training_data(run), Translator.load(run.folder)
     for split, table in (("train", found.train), ("valid", found.valid)):
         pairs = data.pairs(split)
@@ -248,7 +249,7 @@ def test_parts_that_a_kill_left_behind_the_last_step_are_cleared_away(own: Run) 
     ("settings", "difference"),
     [
         (ScoreSettings(metric="bleu"), "metric = chrf, now bleu"),
-        (ScoreSettings(metric="chrf", beam=2), "beam = 1, now 2"),
+        (ScoreSettings(metric="chrf", decoding=DecodingOptions(beam=2)), "beam = 1, now 2"),
     ],
 )
 def test_scores_made_another_way_are_given_up_only_on_demand(

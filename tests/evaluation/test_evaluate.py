@@ -10,10 +10,18 @@ from evaluation.translators import make_run, make_translator, quiet, write_pairs
 from tiny import BLOCKS
 
 from anydepth.errors import CorpusError, UsageError
-from anydepth.evaluation.evaluate import EACH_EXIT, Options, evaluate_run, is_family, policy_names, wished_names
+from anydepth.evaluation.evaluate import (
+    EACH_EXIT,
+    EvaluationSettings,
+    evaluate_run,
+    is_family,
+    policy_names,
+    wished_names,
+)
 from anydepth.inference.translator import Translator
 from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, save_points, text_fingerprint
 from anydepth.runs.run import Run
+from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.text.corpus import open_lines
 
 EVERY = [*(f"fixed:{n}" for n in range(1, BLOCKS + 1)), "uniform"]
@@ -89,7 +97,8 @@ def with_points(run: Run, folder: Path, **recipe: Any) -> Path:
 def told(folder: Path, test: str, **options: Any) -> list[str]:
     """The warnings of an evaluation with a wish."""
     lines: list[str] = []
-    evaluate_run(folder, test, [], wish=Wish(average_exit=3.0), options=Options(**options), say=lines.append)
+    settings = EvaluationSettings(wish=Wish(average_exit=3.0), decoding=DecodingOptions(**options))
+    evaluate_run(folder, test, [], settings, say=lines.append)
     return [line for line in lines if line.startswith("warning: ")]
 
 
@@ -155,17 +164,16 @@ def test_text_and_search_are_told_in_one_line(run: Run, valid: str, tmp_path: Pa
 def test_policies_that_nobody_wished_for_are_measured_without_a_word(run: Run, valid: str, tmp_path: Path) -> None:
     folder = with_points(run, tmp_path, beam=1, valid_fingerprint=text_fingerprint(valid, "de", "en"))
     lines: list[str] = []
-    evaluate_run(folder, valid, [DEEP], options=Options(beam=1), say=lines.append)
+    evaluate_run(folder, valid, [DEEP], EvaluationSettings(decoding=GREEDY), say=lines.append)
     assert lines == [f"translating 5 sentences with {DEEP}"]
 
 
 def test_the_recipe_tells_what_was_wished_for(run: Run, valid: str) -> None:
-    evaluation = evaluate_run(run.folder, valid, [], wish=Wish(average_exit=3.0), options=Options(beam=1), say=quiet)
+    settings = EvaluationSettings(wish=Wish(average_exit=3.0), decoding=GREEDY)
+    evaluation = evaluate_run(run.folder, valid, [], settings, say=quiet)
     assert evaluation.recipe.wish == "--average-exit 3"
-    assert (
-        evaluate_run(run.folder, valid, ["fixed:1"], wish=Wish(), options=Options(beam=1), say=quiet).recipe.wish
-        is None
-    )
+    for settings in (EvaluationSettings(wish=Wish(), decoding=GREEDY), EvaluationSettings(decoding=GREEDY)):
+        assert evaluate_run(run.folder, valid, ["fixed:1"], settings, say=quiet).recipe.wish is None
 
 
 @pytest.mark.parametrize(
@@ -192,14 +200,16 @@ def test_a_family_has_thresholds_and_does_not_name_them(policy: str | None, expe
 
 
 def test_options_that_are_given_are_used_and_others_come_from_the_run(run: Run, valid: str) -> None:
-    (given,) = evaluate_run(run.folder, valid, [], options=Options(beam=1, length_penalty=0.25), say=quiet).results
+    settings = EvaluationSettings(decoding=DecodingOptions(beam=1, length_penalty=0.25))
+    (given,) = evaluate_run(run.folder, valid, [], settings, say=quiet).results
     assert (given.beam, given.length_penalty, given.policy, given.sentences) == (1, 0.25, f"fixed:{BLOCKS}", 5)
     (own,) = evaluate_run(run.folder, valid, [], say=quiet).results
     assert (own.beam, own.length_penalty) == (2, 1.0)
 
 
 def test_the_recipe_names_what_the_figures_were_compared_with(run: Run, valid: str) -> None:
-    evaluation = evaluate_run(run.folder, valid, ["fixed:1"], against="fixed:2", options=Options(beam=1), say=quiet)
+    settings = EvaluationSettings(against="fixed:2", decoding=GREEDY)
+    evaluation = evaluate_run(run.folder, valid, ["fixed:1"], settings, say=quiet)
     assert (evaluation.recipe.run, evaluation.recipe.test, evaluation.recipe.against) == (
         str(run.folder),
         valid,
@@ -208,15 +218,12 @@ def test_the_recipe_names_what_the_figures_were_compared_with(run: Run, valid: s
 
 
 def test_a_policy_compared_with_itself_does_not_differ(run: Run, valid: str, tmp_path: Path) -> None:
-    options = Options(beam=1)
-    (same,) = evaluate_run(
-        run.folder, valid, ["fixed:2"], against="fixed:2", output=tmp_path / "out", options=options, say=quiet
-    ).results
+    settings = EvaluationSettings(against="fixed:2", output=tmp_path / "out", decoding=GREEDY)
+    (same,) = evaluate_run(run.folder, valid, ["fixed:2"], settings, say=quiet).results
     assert same.comparison is not None
     assert (same.comparison.difference, same.comparison.p_value) == (0, 1)
-    (file,) = evaluate_run(
-        run.folder, valid, ["fixed:2"], against=str(tmp_path / "out"), options=options, say=quiet
-    ).results
+    settings = EvaluationSettings(against=str(tmp_path / "out"), decoding=GREEDY)
+    (file,) = evaluate_run(run.folder, valid, ["fixed:2"], settings, say=quiet).results
     assert file.comparison == same.comparison, "a file of the same lines is the same rival"
 
 
@@ -232,7 +239,7 @@ def test_a_rival_that_is_neither_file_nor_policy_is_refused_before_translating(
 ) -> None:
     told: list[str] = []
     with pytest.raises(UsageError) as refusal:
-        evaluate_run(run.folder, valid, [], against=against, say=told.append)
+        evaluate_run(run.folder, valid, [], EvaluationSettings(against=against), say=told.append)
     assert str(refusal.value).startswith(words)
     assert told == []
 
@@ -240,7 +247,7 @@ def test_a_rival_that_is_neither_file_nor_policy_is_refused_before_translating(
 def test_a_rival_of_another_length_is_refused(run: Run, valid: str, tmp_path: Path) -> None:
     (tmp_path / "short").write_text("one\ntwo\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"--against .*short has 2 lines, but the test set has 5 sentences"):
-        evaluate_run(run.folder, valid, [], against=str(tmp_path / "short"), say=quiet)
+        evaluate_run(run.folder, valid, [], EvaluationSettings(against=str(tmp_path / "short")), say=quiet)
 
 
 def test_an_empty_test_set_is_refused(run: Run, tmp_path: Path) -> None:

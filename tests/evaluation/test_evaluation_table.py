@@ -18,6 +18,7 @@ from anydepth.evaluation.evaluation_table import (
 from anydepth.evaluation.measure import Measurement, measure
 from anydepth.evaluation.significance import PairedComparison
 from anydepth.runs.operating_points import OperatingPoint, PointSet
+from anydepth.search.decoding import GREEDY
 
 HEADINGS = ["policy", "BLEU", "tokenized", "chrF", "AE", "MFLOPs/token", "% of full depth", "tokens/s"]
 RECIPE = EvaluationRecipe("runs/x", "0123456789ab", "corpus/test", "de-en", "0.0", "2.0", 1, "torch", None, None)
@@ -42,7 +43,7 @@ FOUND = PointSet(
 @pytest.fixture(scope="module")
 def figures() -> Measurement:
     translator = make_translator()
-    return measure(translator, SOURCES, REFERENCES, translator.policy("uniform:2"), beam=1)[0]
+    return measure(translator, SOURCES, REFERENCES, translator.policy("uniform:2"), GREEDY)[0]
 
 
 def headings(line: str) -> list[str]:

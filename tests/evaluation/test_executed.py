@@ -13,7 +13,8 @@ from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit, Policy, UniformExit
 from anydepth.model.transformer import Transformer
-from anydepth.search.beam import SearchSettings, search
+from anydepth.search.beam import search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 
 SENTENCE = [5, 6, 7, 8, 9, 10]

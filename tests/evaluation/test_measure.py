@@ -13,6 +13,7 @@ from anydepth.evaluation.measure import (
     measure,
 )
 from anydepth.inference.translator import Translation, Translator
+from anydepth.search.decoding import GREEDY, DecodingOptions
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,9 @@ def test_nothing_translated_has_average_exit_0() -> None:
 
 
 def test_counts_are_those_of_the_translations(translator: Translator) -> None:
-    figures, translations = measure(translator, SOURCES, REFERENCES, translator.policy("uniform:5"), beam=2)
+    figures, translations = measure(
+        translator, SOURCES, REFERENCES, translator.policy("uniform:5"), DecodingOptions(beam=2)
+    )
     assert (figures.policy, figures.sentences, figures.beam, figures.length_penalty) == ("uniform:seed=5", 3, 2, 0.5)
     assert figures.tokens == sum(len(translation.tokens) for translation in translations)
     assert [translation.text == "" for translation in translations][1]
@@ -47,26 +50,26 @@ def test_counts_are_those_of_the_translations(translator: Translator) -> None:
 
 @pytest.mark.parametrize("n", range(1, BLOCKS + 1))
 def test_a_fixed_exit_is_its_own_average(translator: Translator, n: int) -> None:
-    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{n}"), beam=1)
+    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{n}"), GREEDY)
     assert figures.average_exit == n
 
 
 def test_options_that_are_not_given_come_from_the_run(translator: Translator) -> None:
     figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(None))
     assert (figures.policy, figures.beam, figures.length_penalty) == (f"fixed:{BLOCKS}", 3, 0.5)
-    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(None), length_penalty=0.0)
+    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(None), DecodingOptions(length_penalty=0.0))
     assert figures.length_penalty == 0.0, "zero is a wish, too"
 
 
 def test_what_was_not_asked_for_is_not_told(translator: Translator) -> None:
-    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(None), beam=1)
+    figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(None), GREEDY)
     assert (figures.executed_mflops_per_token, figures.comparison) == (None, None)
 
 
 def test_greedy_bleu_has_a_figure_for_every_exit_with_a_classifier(translator: Translator) -> None:
     figures = greedy_bleu_per_exit(translator, SOURCES, REFERENCES)
     one_by_one = [
-        measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{n}"), beam=1)[0]
+        measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{n}"), GREEDY)[0]
         for n in range(1, BLOCKS + 1)
     ]
     assert figures == [one.scores.bleu.value for one in one_by_one]
@@ -105,7 +108,9 @@ def test_flops_are_those_of_appendix_b_for_the_exits_that_were_recorded(text: st
     name = text.partition(":")[0]
     trained = [f"exits.halting={name}"] if name in ("sequence", "multinomial", "geometric") else []
     translator = make_translator(*trained)
-    figures, translations = measure(translator, SOURCES, REFERENCES, translator.policy(text), beam=beam)
+    figures, translations = measure(
+        translator, SOURCES, REFERENCES, translator.policy(text), DecodingOptions(beam=beam)
+    )
     vocab = translator.target_tokenizer.size
     by_hand = flops_by_hand(translations, vocab, name)
     deepest = [Translation(exits=[BLOCKS] * len(each.exits), source_length=each.source_length) for each in translations]
@@ -116,7 +121,9 @@ def test_flops_are_those_of_appendix_b_for_the_exits_that_were_recorded(text: st
 
 
 def test_full_depth_is_exactly_the_whole(translator: Translator) -> None:
-    figures, translations = measure(translator, SOURCES, REFERENCES, translator.policy(f"fixed:{BLOCKS}"), beam=2)
+    figures, translations = measure(
+        translator, SOURCES, REFERENCES, translator.policy(f"fixed:{BLOCKS}"), DecodingOptions(beam=2)
+    )
     assert figures.flops_share == 1.0
     assert figures.mflops_per_token * figures.tokens * 1e6 == pytest.approx(
         full_depth_flops(translator, translations), rel=1e-12
@@ -125,7 +132,7 @@ def test_full_depth_is_exactly_the_whole(translator: Translator) -> None:
 
 def test_thresholds_of_1_cost_full_depth_and_one_that_decides_in_vain_costs_more(translator: Translator) -> None:
     for text, is_more in (("confidence:1", False), (f"confidence:{'1,' * (BLOCKS - 2)}0.9999", True)):
-        figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(text), beam=1)
+        figures, _ = measure(translator, SOURCES, REFERENCES, translator.policy(text), GREEDY)
         assert figures.average_exit == BLOCKS
         assert (figures.flops_share > 1) == is_more
         assert figures.flops_share >= 1
@@ -139,9 +146,8 @@ def test_nothing_translated_costs_nothing(translator: Translator) -> None:
 @pytest.mark.parametrize("text", ["fixed:3", "uniform:3"])
 def test_a_greedy_search_without_padding_executes_what_the_formula_says(translator: Translator, text: str) -> None:
     policy = translator.policy(text)
-    figures, _ = measure(translator, SOURCES, REFERENCES, policy, beam=1, batch_tokens=1)
-    executed = executed_mflops_per_token(translator, SOURCES, policy, beam=1, batch_tokens=1)
+    alone, wide = (DecodingOptions(beam=beam, batch_tokens=1) for beam in (1, 3))
+    figures, _ = measure(translator, SOURCES, REFERENCES, policy, alone)
+    executed = executed_mflops_per_token(translator, SOURCES, policy, alone)
     assert executed == pytest.approx(figures.mflops_per_token, rel=1e-12)
-    assert executed_mflops_per_token(translator, SOURCES, policy, beam=3, batch_tokens=1) > executed, (
-        "a beam is counted whole"
-    )
+    assert executed_mflops_per_token(translator, SOURCES, policy, wide) > executed, "a beam is counted whole"

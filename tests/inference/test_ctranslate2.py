@@ -13,12 +13,12 @@ from tiny import BLOCKS, tiny_config
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import FixedExit
-from anydepth.inference.engines.engine import TorchEngine
+from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.export.ctranslate2_folder import export_ctranslate2, search_options, write_ctranslate2
 from anydepth.model.checkpoint import model_tensors
 from anydepth.runs.models import load_model
 from anydepth.runs.run import Run
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
 SOURCE_WORDS, TARGET_WORDS, LIMIT = 53, 61, 40
@@ -73,13 +73,16 @@ def by_ctranslate2(
 def test_ctranslate2_gives_the_tokens_of_a_fixed_exit(
     changes: list[str], is_joint: bool, beam: int, tmp_path: Path
 ) -> None:
-    model, settings = lively_model(changes, is_joint), SearchSettings(beam=beam, best=beam, length_offset=LIMIT)
+    model, settings = (
+        lively_model(changes, is_joint),
+        SearchSettings(beam=beam, best=beam, length_offset=LIMIT, batch_tokens=999),
+    )
     source, target = pieces(model.source_embedding.num_embeddings), pieces(TARGET_WORDS)
     lengths, compared = set(), 0
     for n in model.config.classifier_exits:
         (folder := tmp_path / str(n)).mkdir()
         write_ctranslate2(model, source, target, folder, exit=n, quantization=None)
-        ours = TorchEngine(model).search(SENTENCES, FixedExit(n, BLOCKS), settings, batch_tokens=999)
+        ours = TorchEngine(model).search(SENTENCES, FixedExit(n, BLOCKS), settings)
         theirs = by_ctranslate2(folder, SENTENCES, settings, source)
         # At the limit CTranslate2 cuts, where ours ends with EOS and pays for it: only a search
         # that is over before it is the same, and without a beam all tokens but the last.
@@ -108,11 +111,11 @@ def test_an_export_of_a_run_has_its_vocabularies_and_tokenizers_and_translates(r
         path.name for path in folder.iterdir()
     }
     sentences = tokenizers[0].encode_lines([line for line in SOURCES if line])
-    model, settings = load_model(run), SearchSettings(beam=1, length_ratio=0.01, length_offset=LIMIT - 1)
-    ours = [
-        best.tokens
-        for (best,) in TorchEngine(model).search(sentences, FixedExit(3, BLOCKS), settings, batch_tokens=999)
-    ]
+    model, settings = (
+        load_model(run),
+        SearchSettings(beam=1, length_ratio=0.01, length_offset=LIMIT - 1, batch_tokens=999),
+    )
+    ours = [best.tokens for (best,) in TorchEngine(model).search(sentences, FixedExit(3, BLOCKS), settings)]
     theirs = by_ctranslate2(folder, sentences, settings, tokenizers[0].pieces(range(tokenizers[0].size)))
     at_limit = [len(tokens) == LIMIT for tokens in ours]  # where CTranslate2 cuts and we end with EOS
     kept = [slice(0, LIMIT - 1) if is_cut else slice(None) for is_cut in at_limit]

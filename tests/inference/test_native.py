@@ -18,10 +18,12 @@ from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
 from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.engines.choice import automatic_engine, make_engine
-from anydepth.inference.engines.engine import Engine, TorchEngine
+from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.native import native_engine
-from anydepth.inference.engines.native.native_engine import NativeEngine, has_native, why_not_native
-from anydepth.search.beam import Hypothesis, SearchSettings, search
+from anydepth.inference.engines.native.native_engine import NativeEngine, has_native
+from anydepth.inference.engines.torch_engine import TorchEngine
+from anydepth.search.beam import Hypothesis, search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import EOS
 
@@ -48,7 +50,7 @@ def policy_of(text: str, model: AdaptiveTransformer, count: int) -> Policy:
 def found(
     engine: Engine, texts: list[list[int]], policy: Policy, settings: SearchSettings, **limits: int
 ) -> list[list[Hypothesis]]:
-    return engine.search(texts, policy, settings, **{"batch_tokens": LOTS, **limits})
+    return engine.search(texts, policy, replace(settings, **{"batch_tokens": LOTS, **limits}))
 
 
 def outputs(hypotheses: list[list[Hypothesis]]) -> list[list[tuple[list[int], list[int], bool]]]:
@@ -233,13 +235,13 @@ def test_a_family_of_thresholds_that_it_does_not_know_is_left_to_the_plain_step_
     for family in ("entropy", "sequence"):  # a signal that does not exist, and a rule that is no signal
         policy = replace(known, family=family)
         caplog.clear()
-        assert why_not_native(policy, model) == f"it does not know the signal of {family}"
+        assert engine.supports(policy) == f"it does not know the signal of {family}"
         for _ in range(2):
             assert outputs(found(engine, texts, policy, settings)) == expected
         assert [record.getMessage() for record in caplog.records] == [
             f"native is slower here: it does not know the signal of {family}, so PyTorch searches in float32"
         ]
-    assert why_not_native(known, model) is None
+    assert engine.supports(known) is None
     assert outputs(found(engine, texts, known, settings)) == expected
     assert len(caplog.records) == 1, "nothing to say of what it knows"
 
@@ -370,7 +372,7 @@ def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_compiler_the_plain_step_is_automatic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anydepth.inference.engines.choice.has_native", lambda: False)
+    monkeypatch.setattr("anydepth.inference.engines.native.native_engine.has_native", lambda: False)
     assert automatic_engine(None, int8=False) == "torch"
     with pytest.raises(
         UsageError, match=r"--int8 needs the native engine, which was not built here, or an ONNX export"

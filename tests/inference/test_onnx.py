@@ -22,16 +22,19 @@ from anydepth.exits.halting import GeometricHalting, MultinomialHalting, Sequenc
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import ForcedExits, Policy, UniformExit
 from anydepth.files.checksums import with_checksum
-from anydepth.inference.engines.engine import Engine, TorchEngine
-from anydepth.inference.engines.onnx.onnx_model import OnnxEngine, OnnxTransformer, load_onnx
+from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.onnx.onnx_engine import OnnxEngine
+from anydepth.inference.engines.onnx.onnx_model import OnnxTransformer, load_onnx
 from anydepth.inference.engines.onnx.sessions import open_programs
+from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.export.onnx_folder import describe_export, export_folder, export_onnx, write_graphs
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import model_tensors, save_tensors
 from anydepth.runs.models import load_model, new_model
 from anydepth.runs.operating_points import OperatingPoint, PointSet, save_points
 from anydepth.runs.run import Run, create_run
-from anydepth.search.beam import Hypothesis, SearchSettings, search
+from anydepth.search.beam import Hypothesis, search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import EOS
 

@@ -22,6 +22,7 @@ from anydepth.runs.operating_points import (
     save_points,
 )
 from anydepth.runs.run import Run
+from anydepth.search.decoding import SearchSettings
 
 EARLY = OperatingPoint("geometric:0.2,0.1", 31.5, 1.25, 0.375)
 MIDDLE = OperatingPoint("geometric:0.8,0.5", 33.25, 2.0, 0.625)
@@ -67,8 +68,8 @@ def test_points_that_do_not_name_their_engine_are_loaded_as_points_of_float32(ru
     run.points_file.write_text(json.dumps(whole), encoding="utf-8")
     run.seal.make()
     (found,) = load_points(run)
-    assert found.otherwise(beam=5, length_penalty=0.6, engine="torch") == ""
-    assert found.otherwise(beam=5, length_penalty=0.6, engine="onnx-int8") == "8-bit products"
+    assert found.otherwise(SearchSettings(beam=5, length_penalty=0.6), engine="torch") == ""
+    assert found.otherwise(SearchSettings(beam=5, length_penalty=0.6), engine="onnx-int8") == "8-bit products"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_what_differs_from_the_search_that_measured_the_points_is_told(
     beam: int, length_penalty: float, engine: str, words: str
 ) -> None:
     found = replace(GEOMETRIC, engine="native")
-    assert found.otherwise(beam=beam, length_penalty=length_penalty, engine=engine) == words
+    assert found.otherwise(SearchSettings(beam=beam, length_penalty=length_penalty), engine=engine) == words
 
 
 def test_a_set_takes_the_place_of_that_of_its_policy_and_of_no_other(run: Run) -> None:

@@ -11,7 +11,8 @@ from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import ForcedExits, Policy
 from anydepth.exits.thresholds import ThresholdExit
-from anydepth.search.beam import Hypothesis, SearchSettings, search
+from anydepth.search.beam import Hypothesis, search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import BOS, EOS
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from anydepth.config.schema import DecoderConfig, EncoderConfig, ModelConfig
-from anydepth.errors import UsageError
 from anydepth.exits.flops import DecisionCost, no_decision
 from anydepth.exits.policies import Decisions, FixedExit, ForcedExits, KeptPlan, Policy, UniformExit
 from anydepth.model.transformer import Transformer
-from anydepth.search.beam import Hypothesis, SearchSettings, search
+from anydepth.search.beam import Hypothesis, search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
 
@@ -210,13 +210,6 @@ def test_the_best_n_are_sorted_and_distinct_and_begin_with_the_best() -> None:
         assert hypotheses[0] == best
 
 
-def test_the_limit_of_a_sentence_depends_on_its_own_length_only() -> None:
-    settings = SearchSettings(length_ratio=1.5, length_offset=1)
-    _, mask = make_source(SENTENCES)  # 7, 3 and 5 tokens with EOS
-    assert settings.limits(mask, max_length=100).tolist() == [12, 6, 9]
-    assert settings.limits(mask, max_length=8).tolist() == [8, 6, 8]
-
-
 @pytest.mark.parametrize("beam", [1, 3])
 def test_outputs_stop_at_the_limit_and_say_whether_they_finished(beam: int) -> None:
     settings = SearchSettings(beam=beam, best=beam, length_ratio=1.0, length_offset=0)
@@ -354,16 +347,3 @@ def test_no_sentences_have_no_hypotheses() -> None:
         )
         == []
     )
-
-
-@pytest.mark.parametrize(("beam", "best"), [(5, 6), (5, 0)])
-def test_more_hypotheses_than_the_beam_holds_are_refused(beam: int, best: int) -> None:
-    with pytest.raises(
-        UsageError, match=f"best = {best} must lie between 1 and beam = 5; lower best or widen the beam"
-    ):
-        SearchSettings(beam=beam, best=best)
-
-
-def test_a_beam_without_room_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"beam = 0 holds no hypothesis; set it to 1 or more"):
-        SearchSettings(beam=0)

@@ -34,7 +34,8 @@ from torch import Tensor
 from anydepth.evaluation.evaluate import evaluate_run
 from anydepth.exits.policies import FixedExit
 from anydepth.runs.run import Run, create_run
-from anydepth.search.beam import SearchSettings, search
+from anydepth.search.beam import search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_batch
 from anydepth.text.prepared import PreparedData
 from anydepth.text.tokenizer import BOS

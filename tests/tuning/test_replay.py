@@ -14,7 +14,8 @@ from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
 from anydepth.exits.parsing import parse_policy, threshold_policy
 from anydepth.exits.thresholds import OwnWords, ThresholdDecisions, ThresholdExit
 from anydepth.model.cache import DecoderCache
-from anydepth.search.beam import SearchSettings, search
+from anydepth.search.beam import search
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import BOS, EOS
 from anydepth.text.tokens import TokenPairs, TokenSide

@@ -20,12 +20,15 @@ from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points, text_fingerprint
 from anydepth.runs.run import Run, create_run
+from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.tuning import tune as tuning
-from anydepth.tuning.tune import DIGITS, Tuner, TuneSettings, ValidationText, tune_run
+from anydepth.tuning.candidates import DIGITS
+from anydepth.tuning.tune import Tuner, TuneSettings, ValidationText, tune_run
 
 WORDS = {"der": "the", "hund": "dog", "läuft": "runs", "und": "and", "die": "a", "katze": "cat", "schläft": "sleeps"}
 MAX_LENGTH = 30
-BRIEF = TuneSettings(candidates=20, segment=1.0, decoded=1, beam=1)
+PENALISED = DecodingOptions(beam=1, length_penalty=0.5)
+BRIEF = TuneSettings(candidates=20, segment=1.0, decoded=1, decoding=GREEDY)
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +77,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     def counting(
-        translator: Translator, sources: list[str], references: list[str], policy: ThresholdExit, **options: object
+        translator: Translator,
+        sources: list[str],
+        references: list[str],
+        policy: ThresholdExit,
+        decoding: DecodingOptions,
     ) -> object:
         names.append(policy.name)
-        return measure(translator, sources, references, policy, **options)  # type: ignore[arg-type]
+        return measure(translator, sources, references, policy, decoding)
 
     monkeypatch.setattr(tuning, "measure", counting)
     return names
@@ -91,8 +98,8 @@ def remembered(run: Run) -> list[dict[str, object]]:
     ("policy", "settings"),
     [
         (None, TuneSettings(candidates=40, segment=0.5, decoded=1)),
-        ("shortlist:5", TuneSettings(candidates=25, segment=1.0, decoded=1, beam=1)),
-        ("geometric", TuneSettings(method="decode", candidates=6, segment=0.5, seed=5, beam=1, length_penalty=0.5)),
+        ("shortlist:5", TuneSettings(candidates=25, segment=1.0, decoded=1, decoding=GREEDY)),
+        ("geometric", TuneSettings(method="decode", candidates=6, segment=0.5, seed=5, decoding=PENALISED)),
     ],
     ids=["replay", "replay of a shortlist", "decode"],
 )
@@ -107,14 +114,7 @@ def test_every_stored_point_is_what_decoding_it_gives(
     )
 
     def decoded(name: str) -> tuple[float, float, float]:
-        figures, _ = measure(
-            translator,
-            sources,
-            references,
-            translator.policy(name),
-            beam=settings.beam,
-            length_penalty=settings.length_penalty,
-        )
+        figures, _ = measure(translator, sources, references, translator.policy(name), settings.decoding)
         return figures.scores.bleu.value, figures.average_exit, figures.flops_share
 
     assert len(found.points) >= 2
@@ -124,8 +124,8 @@ def test_every_stored_point_is_what_decoding_it_gives(
     assert len({point.bleu for point in found.points}) > 1, "BLEU differs, or this shows little"
     assert (found.policy, found.beam, found.length_penalty, found.engine) == (
         policy or "geometric",
-        settings.beam or 2,
-        0.5 if settings.length_penalty else 1.0,
+        settings.decoding.beam or 2,
+        0.5 if settings.decoding.length_penalty else 1.0,
         translator.engine.name,
     )
     assert found.valid_fingerprint == text_fingerprint(held, "de", "en")
@@ -177,7 +177,9 @@ def test_each_segment_keeps_the_best_of_all_that_were_decoded_in_it(
 
 
 def test_decoding_tries_uniform_thresholds_as_in_the_paper(run: Run, held: str, counted: list[str]) -> None:
-    tune_run(run.folder, held, "confidence", TuneSettings(method="decode", candidates=3, seed=6, beam=1), say=quiet)
+    tune_run(
+        run.folder, held, "confidence", TuneSettings(method="decode", candidates=3, seed=6, decoding=GREEDY), say=quiet
+    )
     drawn = np.random.default_rng(6).random((3, BLOCKS - 1)).round(DIGITS).tolist()
     assert counted == [f"fixed:{BLOCKS}", *(f"confidence:{','.join(map(str, thresholds))}" for thresholds in drawn)]
 
@@ -193,12 +195,12 @@ def test_the_same_tuning_finds_the_same_points(trained: Run, held: str, tmp_path
 def test_what_was_decoded_once_is_not_decoded_again_unless_the_recipe_changes(
     run: Run, held: str, counted: list[str]
 ) -> None:
-    def tuned(**changes: object) -> tuple[PointSet, int]:
+    def tuned(beam: int = 1, length_penalty: float | None = None) -> tuple[PointSet, int]:
         counted.clear()
-        settings = {"candidates": 12, "segment": 1.0, "decoded": 1, "beam": 1, **changes}
-        return tune_run(run.folder, held, None, TuneSettings(**settings), say=quiet), len(
-            counted
-        ) - 1  # full depth is always decoded
+        decoding = DecodingOptions(beam=beam, length_penalty=length_penalty)
+        settings = TuneSettings(candidates=12, segment=1.0, decoded=1, decoding=decoding)
+        found = tune_run(run.folder, held, None, settings, say=quiet)
+        return found, len(counted) - 1  # full depth is always decoded
 
     first, times = tuned()
     assert times > 1
@@ -211,7 +213,7 @@ def test_what_was_decoded_once_is_not_decoded_again_unless_the_recipe_changes(
 
 
 def test_other_text_or_other_weights_are_decoded_anew(run: Run, held: str, tmp_path: Path, counted: list[str]) -> None:
-    settings = TuneSettings(method="decode", candidates=2, beam=1)
+    settings = TuneSettings(method="decode", candidates=2, decoding=GREEDY)
     tune_run(run.folder, held, None, settings, say=quiet)
     pairs = [("hund und katze läuft", "dog and cat runs"), ("und und", "and and")]
     tune_run(run.folder, write_pairs(tmp_path / "other", pairs), None, settings, say=quiet)
@@ -229,7 +231,7 @@ def test_other_text_or_other_weights_are_decoded_anew(run: Run, held: str, tmp_p
 
 
 def test_a_damaged_memory_is_passed_over_and_mended(run: Run, held: str, counted: list[str]) -> None:
-    settings = TuneSettings(method="decode", candidates=4, beam=1)
+    settings = TuneSettings(method="decode", candidates=4, decoding=GREEDY)
     found = tune_run(run.folder, held, None, settings, say=quiet)
     file = run.folder / "tuning.jsonl"
     whole = file.read_bytes()
@@ -245,9 +247,11 @@ def test_a_damaged_memory_is_passed_over_and_mended(run: Run, held: str, counted
 def test_a_tuning_that_is_stopped_keeps_what_it_measured_and_the_old_points(
     run: Run, held: str, counted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = tune_run(run.folder, held, None, TuneSettings(candidates=5, segment=1.0, decoded=1, beam=1), say=quiet)
+    old = tune_run(
+        run.folder, held, None, TuneSettings(candidates=5, segment=1.0, decoded=1, decoding=GREEDY), say=quiet
+    )
     points = run.points_file.read_bytes()
-    settings = TuneSettings(method="decode", candidates=5, segment=0.5, beam=1)
+    settings = TuneSettings(method="decode", candidates=5, segment=0.5, decoding=GREEDY)
 
     def stop_at_the_third(text: str) -> None:
         if text.startswith("3/5"):
@@ -295,7 +299,7 @@ def test_a_damaged_file_of_points_is_told_before_anything_is_decoded(run: Run, h
 
 
 def test_points_of_one_policy_leave_those_of_another(run: Run, held: str) -> None:
-    settings = TuneSettings(method="decode", candidates=2, beam=1)
+    settings = TuneSettings(method="decode", candidates=2, decoding=GREEDY)
     found = [
         tune_run(run.folder, held, policy, settings, say=quiet) for policy in ("geometric", "similarity", "margin")
     ]
@@ -319,5 +323,5 @@ def test_a_tuning_tells_what_it_does(run: Run, held: str) -> None:
 
 def test_one_candidate_has_no_rank(run: Run, held: str) -> None:
     told: list[str] = []
-    tune_run(run.folder, held, None, TuneSettings(candidates=1, beam=1), say=told.append)
+    tune_run(run.folder, held, None, TuneSettings(candidates=1, decoding=GREEDY), say=told.append)
     assert not any("correlation" in line for line in told)

@@ -2,16 +2,20 @@
 
 import difflib
 
-import torch
-
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.inference.engines.engine import Engine, TorchEngine
-from anydepth.inference.engines.native.native_engine import MOST_BLOCKS, NativeEngine, has_native
+from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.native.native_engine import NativeEngine
+from anydepth.inference.engines.onnx.onnx_engine import OnnxEngine
+from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.runs.run import Run
 
 AUTOMATIC = "auto"
-ENGINES = ("native", "onnx", "torch")
+ENGINES: dict[str, type[Engine]] = {  # the fastest first, which is the order in which "auto" looks for one
+    "native": NativeEngine,
+    "onnx": OnnxEngine,
+    "torch": TorchEngine,
+}
 
 
 def make_engine(
@@ -24,21 +28,8 @@ def make_engine(
     unless given.
     """
     name = automatic_engine(run, int8=int8, blocks=model.blocks) if name == AUTOMATIC else name
-    match name:
-        case "native":
-            return NativeEngine(model, int8=int8, threads=threads or torch.get_num_threads())
-        case "onnx":
-            if run is None:
-                raise UsageError("the ONNX engine needs the export of a run; make the translator with Translator.load")
-            from anydepth.inference.engines.onnx.onnx_model import OnnxEngine, load_onnx
-
-            return OnnxEngine(load_onnx(run, int8=int8, threads=threads))
-        case "torch":
-            if int8:
-                raise UsageError(
-                    "the torch engine has no 8-bit products; leave out --int8 or take --engine native or --engine onnx"
-                )
-            return TorchEngine(model)
+    if name in ENGINES:
+        return ENGINES[name].make(model, int8=int8, threads=threads, run=run)
     near = difflib.get_close_matches(name, (AUTOMATIC, *ENGINES), n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise UsageError(f"there is no engine {name!r}; {hint}known: {', '.join((AUTOMATIC, *ENGINES))}")
@@ -47,13 +38,10 @@ def make_engine(
 def automatic_engine(run: Run | None, *, int8: bool, blocks: int = 1) -> str:
     """The name of the fastest engine that can be had for `run`, of so many decoder blocks, in this
     precision."""
-    if has_native() and blocks <= MOST_BLOCKS:
-        return "native"
-    if run is not None and (run.folder / "export" / ("onnx-int8" if int8 else "onnx")).exists():
-        return "onnx"
-    if int8:
-        raise UsageError(
-            "--int8 needs the native engine, which was not built here, or an ONNX export; "
-            "make one with `anydepth export RUN --format onnx --int8`"
-        )
-    return "torch"
+    for name, engine in ENGINES.items():
+        if engine.is_at_hand(int8=int8, blocks=blocks, run=run):
+            return name
+    raise UsageError(
+        "--int8 needs the native engine, which was not built here, or an ONNX export; "
+        "make one with `anydepth export RUN --format onnx --int8`"
+    )

@@ -1,72 +1,97 @@
-"""What searches for translations: one contract, and its plain form in PyTorch."""
+"""The contract of every engine, and what it leaves to the plain step."""
 
+import logging
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
-import numpy as np
-
+from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import Policy
-from anydepth.search.beam import Hypothesis, SearchSettings, search
-from anydepth.text.batches import batch_plan, make_source
+from anydepth.inference.engines.plain_search import plain_search, plain_search_every_exit
+from anydepth.runs.run import Run
+from anydepth.search.beam import Hypothesis
+from anydepth.search.decoding import SearchSettings
+
+LOG = logging.getLogger(__name__)
 
 
-@runtime_checkable
-class Engine(Protocol):
-    """Finds the hypotheses of source sentences. The plain step of the model is the specification:
-    same tokens, same exits."""
+class Engine(ABC):
+    """Finds the hypotheses of source sentences, which are given as tokens without EOS. The plain
+    step of the model is the specification: same tokens, same exits.
 
-    model: AdaptiveTransformer
+    An engine is a class in a module of its own and a line in choice.py. It must be able to search
+    with the policies that it supports; all else has a plain default.
+    """
 
-    @property
-    def name(self) -> str:
-        """The engine in the words of a recipe, such as "torch"."""
+    def __init__(self, model: AdaptiveTransformer, *, name: str) -> None:
+        """`name` is the engine in the words of a recipe, such as "torch"; with 8-bit products it
+        ends in "-int8"."""
+        self.model, self.name = model, name
+        self.told: set[str] = set()  # why policies were left to the plain step
 
-    def search(
-        self,
-        sequences: Sequence[Sequence[int]],
-        policy: Policy,
-        settings: SearchSettings,
-        *,
-        batch_tokens: int,
-        batch_sentences: int | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence, given as tokens without EOS, in the order of
-        `sequences`.
+    @classmethod
+    @abstractmethod
+    def make(cls, model: AdaptiveTransformer, *, int8: bool, threads: int | None, run: Run | None) -> "Engine":
+        """The engine for `model`, the trained model of `run` where there is one; torch's number of
+        threads if None.
 
-        At any time as many sentences are searched together as fit: sentences * beam * longest
-        source <= `batch_tokens`, and no more than `batch_sentences`.
+        What cannot be had is refused with the reason.
         """
 
+    @classmethod
+    @abstractmethod
+    def is_at_hand(cls, *, int8: bool, blocks: int, run: Run | None) -> bool:
+        """Whether `make` would succeed for a model of so many decoder blocks, so that "auto" may
+        choose it."""
 
-class TorchEngine:
-    """Search over the plain step of a model, similar lengths together."""
+    @abstractmethod
+    def supports(self, policy: Policy) -> str | None:
+        """None if the engine can follow `policy` with its model, else the reason why it cannot."""
 
-    name = "torch"
+    @abstractmethod
+    def own_search(
+        self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
+    ) -> list[list[Hypothesis]]:
+        """`search` for at least one sentence and a policy that the engine supports."""
 
-    def __init__(self, model: AdaptiveTransformer) -> None:
-        self.model = model
+    def own_search_every_exit(
+        self, sequences: Sequence[Sequence[int]], settings: SearchSettings
+    ) -> list[list[Hypothesis]]:
+        """`search_every_exit` for at least one sentence and a model that has every exit."""
+        return plain_search_every_exit(self.model, sequences, settings)
+
+    def executed_flops(self) -> int | None:
+        """FLOPs that the decoder has executed in all searches so far; None where they are not
+        counted."""
+        return None
 
     def search(
-        self,
-        sequences: Sequence[Sequence[int]],
-        policy: Policy,
-        settings: SearchSettings,
-        *,
-        batch_tokens: int,
-        batch_sentences: int | None = None,
+        self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence."""
-        lengths, device = (
-            np.array([len(ids) + 1 for ids in sequences], dtype=np.int64),
-            self.model.target_embedding.weight.device,
-        )
-        found: list[list[Hypothesis]] = [[] for _ in sequences]
-        for planned in batch_plan(lengths, np.arange(len(sequences)), max_tokens=batch_tokens // settings.beam):
-            size = batch_sentences or len(planned)
-            for batch in (planned[start : start + size] for start in range(0, len(planned), size)):
-                source, mask = make_source([sequences[number] for number in batch])
-                hypotheses = search(self.model, source.to(device), mask.to(device), policy, settings)
-                for number, each in zip(batch, hypotheses, strict=True):
-                    found[number] = each
-        return found
+        """The best hypotheses of each sentence, in the order of `sequences`.
+
+        A policy that the engine does not support is left to the plain step; the first time, a line
+        of the log says why.
+        """
+        if not sequences:
+            return []
+        if reason := self.supports(policy):
+            self.tell_once(reason)
+            return plain_search(self.model, sequences, policy, settings)
+        return self.own_search(sequences, policy, settings)
+
+    def search_every_exit(self, sequences: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
+        """The best hypothesis of each sentence at each exit: those that fixed:n finds, as
+        [sentence][n - 1]."""
+        if self.model.config.exits != "all":
+            raise UsageError(
+                "this model has one exit, after its last block, so there is nothing to choose; train one with "
+                'model.exits = "all"'
+            )
+        return self.own_search_every_exit(sequences, settings) if sequences else []
+
+    def tell_once(self, reason: str) -> None:
+        """Logs why the plain step searches, unless it was told before."""
+        if reason not in self.told:
+            self.told.add(reason)
+            LOG.warning("%s is slower here: %s, so PyTorch searches in float32", self.name, reason)

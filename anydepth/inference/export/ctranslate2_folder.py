@@ -21,7 +21,7 @@ from anydepth.model.transformer import Transformer, sinusoids
 from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import weights_fingerprint
 from anydepth.runs.run import Run, changing
-from anydepth.search.beam import SearchSettings
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.tokenizer import BOS, EOS, UNK
 
 WEIGHTS_FILE = "model.bin"

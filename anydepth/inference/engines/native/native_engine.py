@@ -1,8 +1,8 @@
 """The compiled engine behind the same contract as the plain step: same tokens, same exits, less
 time."""
 
-import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -14,10 +14,12 @@ from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
 from anydepth.exits.thresholds import ThresholdExit
-from anydepth.inference.engines.engine import TorchEngine
+from anydepth.inference.engines.engine import Engine
 from anydepth.model.checkpoint import model_tensors
 from anydepth.model.transformer import sinusoids
-from anydepth.search.beam import Hypothesis, SearchSettings
+from anydepth.runs.run import Run
+from anydepth.search.beam import Hypothesis
+from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import BOS, EOS
 
@@ -26,12 +28,11 @@ try:
 except ImportError as error:  # there was no compiler when anydepth was installed
     _native, why_not = None, str(error)  # type: ignore[assignment]
 
-LOG = logging.getLogger(__name__)
 MOST_BLOCKS = 64
 SENTENCES = 32  # searched together where neither the user nor the budget of tokens says less
 
 
-class NativeEngine:
+class NativeEngine(Engine):
     """Search in C++ with the weights that a model has now, in float32 or with 8-bit products.
 
     Each row passes only the blocks that it needs; keys and values of a copied state are made when a
@@ -53,11 +54,9 @@ class NativeEngine:
                 f"the native engine knows up to {MOST_BLOCKS} decoder blocks and this model has {model.blocks}; use "
                 "--engine torch"
             )
-        self.model = model
-        self.name = "native-int8" if int8 else "native"
+        super().__init__(model, name="native-int8" if int8 else "native")
         self.threads = threads
         self.is_deferred = is_deferred
-        self.plain = TorchEngine(model)
         shape, vocab = model.config, model.target_embedding.num_embeddings
         units = model.halting.units if isinstance(model.halting, GeometricHalting) else 0
         self.engine = _native.Engine(
@@ -79,39 +78,52 @@ class NativeEngine:
             instructions=instructions,
         )
         self.flops = 0
-        self.said: set[str] = set()  # why policies were left to the plain step
         self.counts: _native.Counts | None = None  # of the last search
+
+    @classmethod
+    def make(cls, model: AdaptiveTransformer, *, int8: bool, threads: int | None, run: Run | None) -> Engine:
+        """The engine with the weights that `model` has now."""
+        return cls(model, int8=int8, threads=threads or torch.get_num_threads())
+
+    @classmethod
+    def is_at_hand(cls, *, int8: bool, blocks: int, run: Run | None) -> bool:
+        """Whether it was built and can count the blocks."""
+        return has_native() and blocks <= MOST_BLOCKS
+
+    def supports(self, policy: Policy) -> str | None:
+        """Why the compiled search cannot follow `policy` on this model, if it cannot."""
+        model = self.model
+        if policy.blocks > model.blocks:
+            return f"{policy.name} is for a model of {policy.blocks} blocks and this one has {model.blocks}"
+        if model.config.exits == "last" and policy.name != f"fixed:{model.blocks}":
+            return f"this model has exit {model.blocks} only, which {policy.name} is not"
+        match policy:
+            case FixedExit() | UniformExit():
+                return None
+            case SequenceExit() | MultinomialExit() | ForcedExits() | ThresholdExit():
+                if policy.halting not in (None, model.halting):
+                    return f"{policy.name} asks the halting module of another model"
+            case _:
+                return f"it does not know policies such as {policy.name}"
+        if isinstance(policy, ThresholdExit):
+            if policy.blocks != model.blocks:
+                return f"{policy.name} has thresholds for {policy.blocks} blocks and this model has {model.blocks}"
+            if threshold_rule(policy.family) is None:
+                return f"it does not know the signal of {policy.family}"
+        return None
 
     def executed_flops(self) -> int:
         """FLOPs that the decoder has executed in all searches so far, those of every hypothesis of
         the beam and of deferred copies."""
         return self.flops
 
-    def search(
-        self,
-        sequences: Sequence[Sequence[int]],
-        policy: Policy,
-        settings: SearchSettings,
-        *,
-        batch_tokens: int,
-        batch_sentences: int | None = None,
+    def own_search(
+        self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each sentence; a policy that `why_not_native` has something
-        against is left to the plain step.
-
-        Both limits hold for each thread. The first time that a policy is left to the plain step, a
-        line of the log says why.
-        """
-        if not sequences:
-            return []
+        """The best hypotheses of each sentence; both limits of a batch hold for each thread."""
         source, mask = make_source(sequences)
         limits = settings.limits(mask, max_length=self.model.config.max_length)
         self.check(source, limits)
-        if reason := why_not_native(policy, self.model):
-            self.say_once(reason)
-            return self.plain.search(
-                sequences, policy, settings, batch_tokens=batch_tokens, batch_sentences=batch_sentences
-            )
         translated = native_policy(policy, source, mask, limit=int(limits.max()))
         found, counts = self.engine.search(
             [[*ids, EOS] for ids in sequences],
@@ -124,8 +136,8 @@ class NativeEngine:
                 banned=settings.never_produced,
                 eos=EOS,
                 bos=BOS,
-                batch_sentences=batch_sentences or SENTENCES,
-                batch_tokens=batch_tokens,
+                batch_sentences=settings.batch_sentences or SENTENCES,
+                batch_tokens=settings.batch_tokens,
                 is_deferred=self.is_deferred,
                 threads=self.threads,
             ),
@@ -140,11 +152,25 @@ class NativeEngine:
             for hypotheses in found
         ]
 
-    def say_once(self, reason: str) -> None:
-        """Logs why the plain step searches, unless it was said before."""
-        if reason not in self.said:
-            self.said.add(reason)
-            LOG.warning("%s is slower here: %s, so PyTorch searches in float32", self.name, reason)
+    def own_search_every_exit(
+        self, sequences: Sequence[Sequence[int]], settings: SearchSettings
+    ) -> list[list[Hypothesis]]:
+        """The best hypothesis of each sentence at each exit: N copies of a sentence are encoded
+        once."""
+        blocks = self.model.blocks
+        copies = [ids for ids in sequences for _ in range(blocks)]
+        exits = torch.arange(1, blocks + 1).repeat(len(sequences))[:, None]
+        # A block runs for about half of the copies, so this many of them make products of the size
+        # that a search for one exit has.
+        factor = max(1, blocks // 2)
+        many = replace(
+            settings,
+            batch_tokens=factor * settings.batch_tokens,
+            batch_sentences=factor * (settings.batch_sentences or SENTENCES),
+        )
+        found = self.search(copies, ForcedExits(exits, model_blocks=blocks), many)
+        starts = range(0, len(found), blocks)
+        return [[hypotheses[0] for hypotheses in found[start : start + blocks]] for start in starts]
 
     def check(self, source: Int[Tensor, "sentence source"], limits: Int[Tensor, " sentence"]) -> None:
         """Refuses what would lead out of the tables of the compiled search."""
@@ -210,28 +236,6 @@ def halting_name(halting: Halting | None) -> str:
             return "none"
 
 
-def why_not_native(policy: Policy, model: AdaptiveTransformer) -> str | None:
-    """Why the compiled search cannot follow `policy` on `model`, if it cannot."""
-    if policy.blocks > model.blocks:
-        return f"{policy.name} is for a model of {policy.blocks} blocks and this one has {model.blocks}"
-    if model.config.exits == "last" and policy.name != f"fixed:{model.blocks}":
-        return f"this model has exit {model.blocks} only, which {policy.name} is not"
-    match policy:
-        case FixedExit() | UniformExit():
-            return None
-        case SequenceExit() | MultinomialExit() | ForcedExits() | ThresholdExit():
-            if policy.halting not in (None, model.halting):
-                return f"{policy.name} asks the halting module of another model"
-        case _:
-            return f"it does not know policies such as {policy.name}"
-    if isinstance(policy, ThresholdExit):
-        if policy.blocks != model.blocks:
-            return f"{policy.name} has thresholds for {policy.blocks} blocks and this model has {model.blocks}"
-        if threshold_rule(policy.family) is None:
-            return f"it does not know the signal of {policy.family}"
-    return None
-
-
 def threshold_rule(family: str) -> "_native.Rule | None":
     """The rule of the compiled search that has the signal of `family`, such as "confidence" or
     "shortlist:64", if there is one."""
@@ -252,7 +256,8 @@ def threshold_rule(family: str) -> "_native.Rule | None":
 def native_policy(
     policy: Policy, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
 ) -> "_native.Policy":
-    """The policy as the compiled search knows it; `why_not_native` must have nothing against it."""
+    """The policy as the compiled search knows it; `NativeEngine.supports` must have nothing against
+    it."""
     nothing = torch.empty(*source.shape, 0)  # none of these plans looks at the memory
     match policy:
         case FixedExit():
@@ -274,4 +279,4 @@ def native_policy(
             return _native.Policy(
                 rule=rule, thresholds=policy.thresholds, shortlist=int(policy.family.partition(":")[2] or 0)
             )
-    raise AssertionError(f"why_not_native let {policy.name} pass")
+    raise AssertionError(f"NativeEngine.supports let {policy.name} pass")

@@ -8,7 +8,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.inference.engines.engine import TorchEngine
 from anydepth.inference.engines.onnx.onnx_cache import DeferredCache
 from anydepth.inference.engines.onnx.sessions import Array, Program, open_programs
 from anydepth.inference.export.onnx_folder import checked_export
@@ -91,14 +90,6 @@ class OnnxTransformer(AdaptiveTransformer):
             grid=grid,
             place=place,
         )[0]
-
-
-class OnnxEngine(TorchEngine):
-    """Search over the exported graphs of a model."""
-
-    def __init__(self, model: OnnxTransformer) -> None:
-        super().__init__(model)
-        self.name = model.name
 
 
 def load_onnx(run: Run, *, int8: bool, threads: int | None = None) -> OnnxTransformer:

@@ -1,0 +1,95 @@
+"""How to search: what a user asks for, and the complete settings that search takes."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from anydepth.config.schema import DecodingConfig
+from anydepth.errors import UsageError
+from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
+from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
+
+NEVER_PRODUCED = [PAD, BOS, UNK]
+MOST_PENALTY = 10.0
+DEFAULTS = DecodingConfig()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """How wide and how far to search, and how much at a time; a hypothesis scores sum of
+    log-probabilities / length ** length_penalty.
+
+    At any time as many sentences are searched together as fit: sentences * beam * longest source <=
+    `batch_tokens`, and no more than `batch_sentences`.
+    """
+
+    beam: int = DEFAULTS.beam
+    length_penalty: float = DEFAULTS.length_penalty
+    length_ratio: float = DEFAULTS.length_ratio
+    length_offset: int = DEFAULTS.length_offset
+    batch_tokens: int = DEFAULTS.batch_tokens
+    batch_sentences: int | None = None
+    best: int = 1
+    exact_length: int | None = None  # for timing: every output has this many tokens, none of them EOS
+
+    def __post_init__(self) -> None:
+        if self.beam < 1:
+            raise UsageError(f"beam = {self.beam} holds no hypothesis; set it to 1 or more")
+        if self.beam > MOST_BEAM:
+            raise UsageError(
+                f"beam = {self.beam} holds more hypotheses than memory may; set it to {MOST_BEAM:,} or less"
+            )
+        if not 0 <= self.length_penalty <= MOST_PENALTY:
+            raise UsageError(f"length_penalty = {self.length_penalty} must lie between 0 and {MOST_PENALTY:g}")
+        if not 1 <= self.best <= self.beam:
+            raise UsageError(
+                f"best = {self.best} must lie between 1 and beam = {self.beam}; lower best or widen the beam"
+            )
+        if self.exact_length is not None and self.exact_length < 1:
+            raise UsageError(f"exact_length = {self.exact_length} leaves nothing to produce; set it to 1 or more")
+
+    @property
+    def never_produced(self) -> list[int]:
+        """The tokens that continue nothing."""
+        return NEVER_PRODUCED if self.exact_length is None else [*NEVER_PRODUCED, EOS]
+
+    def limits(self, source_mask: Bool[Tensor, "sentence source"], *, max_length: int) -> Int[Tensor, " sentence"]:
+        """The most tokens that each output may have, EOS included; it depends on the length of its
+        own source only."""
+        lengths = source_mask.sum(dim=1).tolist()
+        limits = [
+            min(max_length, self.exact_length or math.ceil(self.length_ratio * length) + self.length_offset)
+            for length in lengths
+        ]
+        return torch.tensor(limits, dtype=torch.long, device=source_mask.device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodingOptions:
+    """What a user asks of search; None is what the run's configuration says, and 1 for `best`."""
+
+    beam: int | None = None
+    length_penalty: float | None = None
+    batch_tokens: int | None = None
+    best: int | None = None
+
+    def resolved(self, config: DecodingConfig) -> SearchSettings:
+        """The complete settings, checked; what is not asked for comes from `config`."""
+        tokens = config.batch_tokens if self.batch_tokens is None else self.batch_tokens
+        if not 1 <= tokens <= MOST_BATCH_TOKENS:
+            raise UsageError(f"batch_tokens = {tokens} must lie between 1 and {MOST_BATCH_TOKENS:,}, as in 4096")
+        return SearchSettings(
+            beam=config.beam if self.beam is None else self.beam,
+            length_penalty=config.length_penalty if self.length_penalty is None else self.length_penalty,
+            length_ratio=config.length_ratio,
+            length_offset=config.length_offset,
+            batch_tokens=tokens,
+            best=1 if self.best is None else self.best,
+        )
+
+
+AS_CONFIGURED = DecodingOptions()
+GREEDY = DecodingOptions(beam=1)
