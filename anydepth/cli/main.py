@@ -43,7 +43,7 @@ from anydepth.cli.speed import BENCH_EXAMPLES, EXPORT_EXAMPLES, bench, export
 from anydepth.cli.streams import lost_output, open_streams, unwritten_output
 from anydepth.cli.study import REPORT_EXAMPLES, STEP_EXAMPLES, STUDY_EXAMPLES, report, study, study_step
 from anydepth.cli.waiting import choose_waiting
-from anydepth.errors import AnydepthError, Interrupted, UsageError
+from anydepth.errors import AnydepthError, Interrupted, OtherWorkerReports, UsageError
 from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.limits import (
     LARGEST_SEED,
@@ -172,7 +172,6 @@ def train(
 ) -> None:
     """Train a model whose decoder can stop after any block, and with exits.halting teach it
     where."""
-    from anydepth.evaluation.measure import validation_scorer
     from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 
     if minutes is not None and not 0 < minutes < math.inf:
@@ -181,18 +180,18 @@ def train(
     if resume:
         if config or overwrite or origin:
             raise UsageError("--resume goes on with the settings of the run; leave out CONFIG, --from and --overwrite")
-        train_run(to, lambda: resumed_run(to, wishes, data_folder=data), validation_scorer)
+        train_run(to, lambda: resumed_run(to, wishes, data_folder=data))
     elif origin is not None:
-        changed = config and settings_file(config)
         train_run(
             to,
-            lambda: continued_run(to, origin, changed, wishes, data_folder=data, overwrite=overwrite),
-            validation_scorer,
+            lambda: continued_run(
+                to, origin, config and settings_file(config), wishes, data_folder=data, overwrite=overwrite
+            ),
         )
-    elif (chosen := config and settings_file(config)) is None or data is None:
+    elif config is None or data is None:
         raise UsageError("a new run needs CONFIG and --data, as in: anydepth train demo --data data --to runs/first")
     else:
-        train_run(to, lambda: new_run(to, chosen, data, wishes, overwrite=overwrite), validation_scorer)
+        train_run(to, lambda: new_run(to, settings_file(config), data, wishes, overwrite=overwrite))
 
 
 @app.command(
@@ -419,8 +418,9 @@ def main() -> None:
     failure = unwritten_output()
     if failure is not None and code <= 1:
         code, sentence = 1, failure
-    with suppress(OSError):  # nobody is left to tell
-        say(sentence)
+    if sentence:
+        with suppress(OSError):  # nobody is left to tell
+            say(sentence)
     if code:
         leave(code)
 
@@ -435,6 +435,8 @@ def outcome() -> tuple[int, str]:
         app()
     except SystemExit as ending:
         return (ending.code if isinstance(ending.code, int) else int(ending.code is not None)), ""
+    except OtherWorkerReports as silent:
+        return silent.exit_code, ""
     except Interrupted as error:
         return error.exit_code, str(error)
     except AnydepthError as error:

@@ -16,7 +16,6 @@ from anydepth.demo.corpus import write_corpus
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, Evaluation, evaluate_run
 from anydepth.evaluation.evaluation_table import evaluation_json, evaluation_table
-from anydepth.evaluation.measure import validation_scorer
 from anydepth.figures.curves import read_points
 from anydepth.figures.sentence import plot_tokens
 from anydepth.figures.style import save_figure
@@ -96,9 +95,9 @@ def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
     if run.weights_file.exists() and run.interrupted_at() is None:
         say(f"trained already; to train again remove {run.folder}")
     elif run.config_file.exists():
-        train_run(run.folder, lambda: resumed_run(run.folder, []), validation_scorer)
+        train_run(run.folder, lambda: resumed_run(run.folder, []))
     else:
-        train_run(run.folder, make_run, validation_scorer)
+        train_run(run.folder, make_run)
 
 
 def tune(run: Run, text: Path, say: Say) -> None:

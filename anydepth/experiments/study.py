@@ -19,7 +19,6 @@ from anydepth.config.loading import load_config, read_settings, save_config, wit
 from anydepth.config.schema import Config
 from anydepth.config.shipped import shipped_file
 from anydepth.errors import AnydepthError, Interrupted, UsageError
-from anydepth.evaluation.measure import validation_scorer
 from anydepth.experiments.distilling import distilled_data
 from anydepth.experiments.execution import Execution, Say, describe_minutes, die_with_parent, stopped
 from anydepth.experiments.measuring import measure_run, trained
@@ -342,7 +341,7 @@ def train_variant(study: Study, places: Places, variant: Variant) -> None:
             return new_run(run.folder, places.config_file, data, changes, overwrite=True)
         return continued_run(run.folder, origin.folder, None, changes, data_folder=data, overwrite=True)
 
-    train_run(run.folder, make_run, validation_scorer)
+    train_run(run.folder, make_run)
 
 
 def remove_checkpoints(run: Run) -> None:

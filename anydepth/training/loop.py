@@ -8,6 +8,7 @@ from torch import Tensor
 
 from anydepth.bleu_oracle.table import training_scores
 from anydepth.errors import CorpusError, Interrupted, RunError, TrainingError
+from anydepth.evaluation.measure import validation_scorer
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
 from anydepth.runs.models import check_shape, new_model, start_from
@@ -20,24 +21,19 @@ from anydepth.training.reporting import Recent, Reporter, describe_exit_figures,
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state
-from anydepth.training.update import accumulate_gradients, clip_and_step, failure
+from anydepth.training.update import accumulate_gradients, clip_and_step, end_training
 from anydepth.training.validation import validation_exit_loss, validation_losses
 
 ScoreExits = Callable[[AdaptiveTransformer], list[float]]
 
 
 class Training:
-    """One run of training: what changes while it goes on, and the steps that change it.
+    """One run of training: what changes while it goes on, and the steps that change it."""
 
-    `score_exits` gives the BLEU of every exit on some validation sentences; it is passed in because
-    scoring lies beyond training.
-    """
-
-    def __init__(
-        self, run: Run, data: PreparedData, workers: Workers, reporter: Reporter, score_exits: ScoreExits
-    ) -> None:
-        self.run, self.data, self.workers, self.reporter, self.score_exits = run, data, workers, reporter, score_exits
+    def __init__(self, run: Run, data: PreparedData, workers: Workers, reporter: Reporter) -> None:
+        self.run, self.data, self.workers, self.reporter = run, data, workers, reporter
         self.config = run.config
+        self.score_exits: ScoreExits = validation_scorer(data, self.config)
         if run.seal.has(run.state_file):
             check_shape(run, run.state_file, prefix="model.")
         torch.manual_seed(self.config.training.seed)
@@ -82,7 +78,7 @@ class Training:
                 update, rate = progress.update + 1, learning_rate(config, progress.update + 1, seconds=progress.seconds)
                 sums = accumulate_gradients(self.objective, mine, workers, seed=config.seed, update=update)
                 if not clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
-                    raise failure(
+                    end_training(
                         mine, sums.batch_losses, workers, update=update, text_of=self.source_text, advice=self.advice()
                     )
                 progress.update, progress.position = update, position
@@ -158,8 +154,8 @@ class Training:
             exits = self.validated_exits()
             bleu = self.score_exits(self.model) if config.sentences else []
             self.model.train()
-            told = f"  exit loss {exits['exit_loss']:.3f}" if exits else ""
-            text = f"update {progress.update:,}  valid nll {describe_exits(losses)}{told}"
+            exit_text = f"  exit loss {exits['exit_loss']:.3f}" if exits else ""
+            text = f"update {progress.update:,}  valid nll {describe_exits(losses)}{exit_text}"
             self.reporter.say(text + (f"  BLEU {describe_exits(bleu, digits=1)}" if bleu else ""))
             self.reporter.measured(
                 "valid",
@@ -217,11 +213,12 @@ class Training:
     def check_weights(self) -> None:
         """Stops every worker before weights that are not numbers are saved or measured."""
         if bad := not_finite(model_tensors(self.model)):
-            what = (
-                f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; "
-                f"{self.advice()}"
+            raise self.workers.reported_by_main(
+                TrainingError(
+                    f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; "
+                    f"{self.advice()}"
+                )
             )
-            raise TrainingError(what if self.workers.is_main else "")
 
     def end(self) -> None:
         """Leaves a state and says how to go on, or measures once more and chooses the final
@@ -229,13 +226,14 @@ class Training:
         progress = self.progress
         if self.stop.is_asked:
             self.leave_state()
-            told = self.leave_unfinished_weights() if self.workers.is_main else ""
+            kept = self.leave_unfinished_weights() if self.workers.is_main else ""
             self.workers.wait()
-            how = (
-                f"stopped after update {progress.update:,}; {told}go on with `anydepth train --resume --to "
-                f"{self.run.folder}`"
+            raise self.workers.reported_by_main(
+                Interrupted(
+                    f"stopped after update {progress.update:,}; {kept}go on with `anydepth train --resume --to "
+                    f"{self.run.folder}`"
+                )
             )
-            raise Interrupted(how if self.workers.is_main else "")
         if progress.validated_update != progress.update:
             self.validate()
         self.save()
