@@ -3,7 +3,6 @@ learns from."""
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,16 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from anydepth.bleu_oracle.every_exit import search_every_exit
-from anydepth.bleu_oracle.store import Say, ScoreStore
+from anydepth.bleu_oracle.store import ScoreStore
 from anydepth.bleu_oracle.table import METRICS, SPLITS, ExitScores, ScoreRecipe, ScoreTable
 from anydepth.errors import UsageError
 from anydepth.files.checksums import known_hash
 from anydepth.inference.engines.choice import make_engine
 from anydepth.inference.engines.native.native_engine import MOST_BLOCKS, has_native
 from anydepth.inference.translator import Translator
-from anydepth.messages.progress import Advance
+from anydepth.messages.progress import ProgressBar
+from anydepth.messages.say import Say
+from anydepth.messages.times import describe_seconds
 from anydepth.runs.models import load_model
 from anydepth.runs.run import Run, changing, usable_data
 from anydepth.text.prepared import PreparedData
@@ -109,7 +110,7 @@ def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, over
     started = time.monotonic()
     make_scores(translator, data, missing, settings, scorer, store, say)
     scores = store.finish()
-    spent = timedelta(seconds=round(time.monotonic() - started))
+    spent = describe_seconds(time.monotonic() - started)
     say(
         f"{run.scores_file} has the {settings.metric} of {describe_pairs(store)} at {translator.model.blocks} "
         f"exits; it took {spent}"
@@ -142,11 +143,11 @@ def make_scores(
     """Scores the missing pairs part by part; each part is kept before the next begins."""
     total = sum(len(numbers) for numbers in missing.values())
     size = max(settings.part, -(-total // MOST_PARTS))
-    with Advance(total, f"pairs scored at {translator.model.blocks} exits", say) as advance:
+    with ProgressBar(total, f"pairs scored at {translator.model.blocks} exits", say) as progress:
         for split, numbers in missing.items():
             for part in (numbers[start : start + size] for start in range(0, len(numbers), size)):
                 store.add(split, scored_pairs(translator, data, split, part, settings, scorer))
-                advance.add(len(part))
+                progress.add(len(part))
 
 
 def scored_pairs(

@@ -1,16 +1,14 @@
 """Scores of exits while they are made: parts that outlive a kill, and the file that they become."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from anydepth.bleu_oracle.table import SPLITS, ExitScores, ScoreRecipe, ScoreTable, load_scores, save_scores
 from anydepth.errors import RunError, UsageError
+from anydepth.messages.say import Say
 from anydepth.runs.run import Run
-
-Say = Callable[[str], None]
 
 
 class ScoreStore:

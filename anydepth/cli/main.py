@@ -139,7 +139,7 @@ def prepare(
     settings = PrepareSettings(
         source_lang, target_lang, train, valid, test, vocab_size, joint, max_tokens, max_ratio, sample, known
     )
-    prepare_text(settings, to, overwrite=overwrite, report=say)
+    prepare_text(settings, to, overwrite=overwrite, say=say)
 
 
 @app.command(

@@ -91,7 +91,7 @@ def wished_policy(
 ) -> "Policy":
     """The policy by name, or the operating point that a wish asks for, which is told, and in which
     other way search goes than it was measured."""
-    if not wish.is_made:
+    if wish.is_empty:
         return translator.policy(policy)
     point, found = translator.operating_point(wish, policy=policy)
     search = translator.search_settings(beam=beam, length_penalty=length_penalty)

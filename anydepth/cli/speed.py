@@ -227,7 +227,7 @@ def shape_bench(
     units = (config if run is None else Run(run).config).exits.halting_units
     if histogram is not None:
         shares = parse_shares(histogram, blocks)
-    elif run is None or test is None or not (len(policies) == 1 or wish.is_made):
+    elif run is None or test is None or (len(policies) != 1 and wish.is_empty):
         raise UsageError(
             "--shape draws exits from what a policy does: give RUN, --test PREFIX and one --policy or "
             "--average-exit, or --exits-histogram"

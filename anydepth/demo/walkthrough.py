@@ -24,6 +24,7 @@ from anydepth.files.atomic import write_text
 from anydepth.inference.engines.native.native_engine import has_native
 from anydepth.inference.show import exit_legend, shown_exits
 from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
 from anydepth.runs.operating_points import Wish, load_points
 from anydepth.runs.run import Run
 from anydepth.text.prepare import PrepareSettings, prepare
@@ -36,7 +37,6 @@ BUDGETS = (1.5, 2.0, 3.0)  # average exits
 CLOCK_BUDGET, BATCH, ROUNDS = 2.0, 64, 3  # of the table of engines
 TUNED = ("confidence", "geometric")
 TUNING = TuneSettings(candidates=3000, segment=0.5)
-Say = Callable[[str], None]
 
 
 def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:
@@ -87,7 +87,7 @@ def make_data(text: Path, folder: Path, say: Say) -> None:
         say("prepared already")
         return
     train, valid, test = (str(text / split) for split in ("train", "valid", "test"))
-    prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=VOCAB_SIZE), folder, report=say)
+    prepare(PrepareSettings("de", "en", train, valid, test, vocab_size=VOCAB_SIZE), folder, say=say)
 
 
 def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:

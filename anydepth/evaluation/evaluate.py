@@ -1,6 +1,6 @@
 """A run on a test set with several policies, and the recipe of the figures."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from anydepth.files.atomic import write_text
 from anydepth.files.checksums import known_hash
 from anydepth.inference.engines.choice import AUTOMATIC
 from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
 from anydepth.runs.operating_points import PointSet, Wish, text_fingerprint
 from anydepth.runs.run import Run
 from anydepth.text.corpus import open_lines, read_pairs, side_path
@@ -70,7 +71,7 @@ def evaluate_run(
     options: Options | None = None,
     engine: str = AUTOMATIC,
     int8: bool = False,
-    say: Callable[[str], None],
+    say: Say,
 ) -> Evaluation:
     """The figures of the run at `folder` on PREFIX `test` for each policy; "each" stands for all
     fixed exits and uniform.
@@ -113,7 +114,7 @@ def evaluate_run(
         results.append(result)
     if output is not None:
         write_text(output, "".join(translation.line + "\n" for translation in translations))
-    wished = wish.describe() if wish is not None and wish.is_made else None
+    wished = wish.describe() if wish is not None and not wish.is_empty else None
     recipe = make_recipe(
         run, test, f"{note['source_lang']}-{note['target_lang']}", translator.engine.name, against, wished
     )
@@ -147,7 +148,7 @@ def wished_policies(
     A wish is never passed over: where no family is named, the best operating point of all comes
     last.
     """
-    if wish is None or not wish.is_made:
+    if wish is None or wish.is_empty:
         return [(name, None) for name in policy_names(policies, translator)]
     names = policy_names(policies, translator) if policies else []
     if not any(map(is_family, names)):
@@ -205,7 +206,7 @@ def is_family(policy: str | None) -> bool:
 
 
 def rival_lines(
-    against: str, translator: Translator, sources: Sequence[str], given: Mapping[str, Any], say: Callable[[str], None]
+    against: str, translator: Translator, sources: Sequence[str], given: Mapping[str, Any], say: Say
 ) -> list[str]:
     """The translations to compare with: the lines of a file of that name, or else those of the
     policy of that name."""

@@ -24,7 +24,8 @@ def oracle_exits(
     """The oracle's exit (1..N) at every position by the settings of `config`; padded positions have
     one too, which means nothing.
 
-    The BLEU oracle does not look at what the exits say of the targets: `score_oracle` has it.
+    The BLEU oracle does not look at what the exits say of the targets: it is in the room
+    bleu_oracle.
     """
     scores: Tensor
     match config.oracle:
@@ -62,16 +63,6 @@ def sequence_oracle(
     """
     totals = _real_scores(scores, mask).sum(dim=-1)  # (block, batch)
     return penalised_exits(totals, exit_penalty).unsqueeze(-1).expand(mask.shape)
-
-
-def score_oracle(scores: Float[Tensor, "block batch"], *, exit_penalty: float) -> Int[Tensor, " batch"]:
-    """The exit of each sentence with the highest score of its translation there minus exit_penalty
-    * n; ties go to the lower exit.
-
-    Seq-BLEU: "oracles based on test metrics such as BLEU", which section 3.1 leaves for future
-    work. Scores, and so the penalty of a block, are in points: 100 is a perfect translation.
-    """
-    return penalised_exits(scores, exit_penalty)
 
 
 def token_oracle(

@@ -99,9 +99,9 @@ class Wish:
             raise UsageError(f"--bleu-drop {self.bleu_drop:g} must not be negative; 0 asks for the BLEU of full depth")
 
     @property
-    def is_made(self) -> bool:
-        """Whether anything was wished for."""
-        return not (self.average_exit is None and self.flops is None and self.bleu_drop is None)
+    def is_empty(self) -> bool:
+        """Whether nothing was wished for."""
+        return self.average_exit is None and self.flops is None and self.bleu_drop is None
 
     def describe(self) -> str:
         """The wish in the words of the command line."""

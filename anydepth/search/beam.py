@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from anydepth.errors import UsageError
-from anydepth.exits.policies import Policy
+from anydepth.exits.policies import EncodedSource, Policy
 from anydepth.limits import MOST_BEAM
 from anydepth.model.cache import DecoderCache
 from anydepth.model.transformer import Transformer
@@ -114,7 +114,9 @@ def search(
         memory = model.encode(source, source_mask) if memory is None else memory
         cache = model.start_cache(memory, source_mask)
         limits = settings.limits(source_mask, max_length=model.config.max_length)
-        frontier = start_frontier(limits, policy.plan(source, source_mask, memory, limit=int(limits.max())))
+        frontier = start_frontier(
+            limits, policy.plan(EncodedSource(source, source_mask, memory), limit=int(limits.max()))
+        )
         while len(frontier.sentences):
             planned = frontier.planned[:, cache.time].repeat_interleave(frontier.totals.shape[1])
             decisions = policy.decisions()

@@ -10,6 +10,7 @@ from anydepth.bleu_oracle.table import training_scores
 from anydepth.errors import CorpusError, Interrupted, RunError, TrainingError
 from anydepth.evaluation.measure import validation_scorer
 from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.messages.times import describe_seconds
 from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
 from anydepth.runs.models import check_shape, new_model, start_from
 from anydepth.runs.run import INTERRUPTED, Run
@@ -17,7 +18,7 @@ from anydepth.text.batches import Batch, BatchStream, Position, training_batches
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
+from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state
@@ -120,7 +121,7 @@ class Training:
             self.progress,
             budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds),
         )
-        left = describe_time(progress.seconds * (1 - used) / used if used else 0.0)
+        left = describe_seconds(progress.seconds * (1 - used) / used if used else 0.0)
         self.reporter.progress(
             used, f"nll {recent.losses[0]:.2f}-{recent.losses[-1]:.2f}  {recent.speed:,.0f} tokens/s  {left} left"
         )
@@ -248,7 +249,7 @@ class Training:
         else:
             tensors, origin = model_tensors(self.model), "the last update"
         save_tensors(self.run.weights_file, tensors)
-        spent = describe_time(progress.seconds)
+        spent = describe_seconds(progress.seconds)
         self.reporter.say(
             f"trained {progress.update:,} updates in {spent}; {self.run.weights_file} has the weights of {origin}"
         )

@@ -2,7 +2,7 @@
 candidate (section 3.2)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from anydepth.files.checksums import checked_object, with_checksum
 from anydepth.files.reading import checked
 from anydepth.files.seal import check_kind
 from anydepth.inference.translator import Translation, Translator
+from anydepth.messages.say import Say
 from anydepth.runs.operating_points import (
     OperatingPoint,
     PointSet,
@@ -35,7 +36,6 @@ from anydepth.text.prepared import MANIFEST_NAME
 from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.tuning.replay import Replayed, ReplayRecord, record, replay
 
-Say = Callable[[str], None]
 DIGITS = 5  # thresholds are rounded before they are measured, so that their names tell them exactly
 
 

@@ -223,7 +223,7 @@ def test_scoring_that_is_killed_at_its_writes_ends_with_the_same_scores(own: Run
 def test_a_second_call_decodes_nothing_and_says_so(own: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     first, said = scored(own)
     assert said[-1].startswith(
-        f"{own.scores_file} has the chrf of 40 training and 5 validation pairs at {BLOCKS} exits; it took 0:00:"
+        f"{own.scores_file} has the chrf of 40 training and 5 validation pairs at {BLOCKS} exits; it took 0:0"
     )
     before, decoded = own.scores_file.read_bytes(), watch_pairs(monkeypatch)
     second, said = scored(own)
@@ -316,12 +316,12 @@ def test_unknown_metrics_and_empty_samples_are_refused() -> None:
 
 def test_a_log_gets_a_line_for_each_twentieth_at_most() -> None:
     said: list[str] = []
-    with progress.Advance(100, "things", said.append) as advance:
+    with progress.ProgressBar(100, "things", said.append) as bar:
         for _ in range(50):
-            advance.add(2)
+            bar.add(2)
     assert len(said) == progress.LINES
     assert said[-1].startswith("100 of 100 things  ")
-    assert said[-1].endswith("  0:00:00 left")
+    assert said[-1].endswith("  0:00 left")
     assert said[0].startswith("6 of 100 things")
 
 

@@ -316,7 +316,7 @@ def test_a_policy_without_points_is_refused_and_those_with_points_are_named(poli
 
 def test_a_wish_is_told_in_the_words_of_the_command_line() -> None:
     assert Wish(2.5, 0.4, 0.0).describe() == "--average-exit 2.5 --flops 0.4 --bleu-drop 0"
-    assert Wish(bleu_drop=0.0).is_made and not Wish().is_made, "zero is a wish, too"
+    assert not Wish(bleu_drop=0.0).is_empty and Wish().is_empty, "zero is a wish, too"
     assert EARLY.describe() == "geometric:0.2,0.1 (BLEU 31.50, AE 1.25, 38% of the FLOPs)"
 
 
