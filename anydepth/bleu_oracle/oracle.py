@@ -24,6 +24,6 @@ def score_oracle_targets(
 ) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
     """The oracle's exit at every position of a batch, and which of its targets have one: those of
     the sentences in `table`."""
-    scores, is_scored = (tensor.to(batch.targets.device) for tensor in table.of(batch.indices))
+    scores, is_scored = (tensor.to(batch.targets.device) for tensor in table.scores_of(batch.indices))
     exits = score_oracle(scores, exit_penalty=exit_penalty)
     return exits.unsqueeze(-1).expand(batch.targets.shape), batch.target_mask & is_scored.unsqueeze(-1)

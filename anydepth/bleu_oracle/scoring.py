@@ -81,7 +81,7 @@ def score_exits(
     """The scores of the run's exits on its training and validation pairs, which are left in its
     folder (section 3.1's future work).
 
-    What is there already is not made again: a call after a kill goes on where the other was. The
+    What is there already is not made again: a call after a kill continues where the other was. The
     validation pairs, no more of them than of the training pairs, are for the exit loss that
     training is validated by.
     """
@@ -98,7 +98,7 @@ def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, over
         settings.metric, scorer.signature, settings.beam, penalty, known_hash(run.weights_file), data.fingerprint
     )
     store = ScoreStore(run, recipe, translator.model.blocks)
-    store.take_up(overwrite=overwrite, say=say)
+    store.load_earlier(overwrite=overwrite, say=say)
     missing = {split: missing_pairs(data, split, store.tables[split], settings.sentences) for split in SPLITS}
     if not any(len(numbers) for numbers in missing.values()):
         if store.parts():

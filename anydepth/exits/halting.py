@@ -68,7 +68,7 @@ class GeometricHalting(nn.Module):
     12-13).
 
     Beyond the paper, `units` rectified units between the state and w_h, the same for all blocks
-    too: what tells a sure word from a guess is not linear in the state.
+    too: what separates a sure word from a guess is not linear in the state.
     """
 
     def __init__(self, dim: int, units: int = 0) -> None:

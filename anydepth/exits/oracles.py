@@ -61,7 +61,7 @@ def sequence_oracle(
 
     Eq. 9 (Seq-LL) for log-likelihoods, Eq. 10 (Seq-C) for correctness; ties go to the lower exit.
     """
-    totals = _real_scores(scores, mask).sum(dim=-1)  # (block, batch)
+    totals = _masked_scores(scores, mask).sum(dim=-1)  # (block, batch)
     return penalised_exits(totals, exit_penalty).unsqueeze(-1).expand(mask.shape)
 
 
@@ -78,7 +78,7 @@ def token_oracle(
     Eqs. 14-15 (Tok-LL) for log-likelihoods, Eqs. 16-17 (Tok-C) for correctness. Departure: padded
     positions get kernel weight 0 (the paper has no padding).
     """
-    real = _real_scores(scores, mask)
+    real = _masked_scores(scores, mask)
     smoothed = real if kernel_width == 0 else real @ rbf_kernel(mask.shape[1], kernel_width).to(mask.device)
     return penalised_exits(smoothed, exit_penalty)
 
@@ -113,6 +113,6 @@ def penalised_exits(scores: Float[Tensor, "block *place"], exit_penalty: float) 
     return is_best.byte().argmax(dim=0) + 1
 
 
-def _real_scores(scores: Tensor, mask: Tensor) -> Tensor:
+def _masked_scores(scores: Tensor, mask: Tensor) -> Tensor:
     """The scores in double precision, with nothing at padded positions."""
     return torch.where(mask, scores.double(), 0.0)

@@ -122,12 +122,12 @@ class Wish:
 
 
 def weights_fingerprint(run: Run) -> str:
-    """What tells the weights of a run from all others."""
+    """What distinguishes the weights of a run from all others."""
     return known_hash(run.weights_file)
 
 
 def text_fingerprint(prefix: str, *languages: str) -> str:
-    """What tells the text PREFIX from all others, whatever its name."""
+    """What distinguishes the text PREFIX from all others, whatever its name."""
     return "-".join(known_hash(side_path(prefix, language))[:16] for language in languages)
 
 
@@ -172,11 +172,11 @@ def choose_point(sets: Sequence[PointSet], wish: Wish, *, policy: str | None = N
     check_not_empty(policy)
     named = [each for each in sets if policy is None or policy in (each.policy, each.policy.partition(":")[0])]
     if len({(each.valid_fingerprint, each.beam, each.length_penalty) for each in named}) > 1:
-        told = ", ".join(
+        ways = ", ".join(
             f"{each.policy} ({each.valid}, beam {each.beam}, length penalty {each.length_penalty:g})" for each in named
         )
         raise UsageError(
-            f"the operating points were measured in different ways: {told}; name one with --policy, or tune them alike"
+            f"the operating points were measured in different ways: {ways}; name one with --policy, or tune them alike"
         )
     places = [(wish.excess(point, each.full_depth_bleu), point) for each in named for point in each.points]
     if not places:

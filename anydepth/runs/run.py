@@ -38,7 +38,7 @@ class Run:
 
     @property
     def seal(self) -> Seal:
-        """What tells whether a file of the run is whole and its own."""
+        """The record of the run's files, by which each is known to be whole and its own."""
         return Seal(self.folder)
 
     @property
@@ -80,7 +80,7 @@ class Run:
         return self.folder / "operating_points.json"
 
     def best_file(self, update: int) -> Path:
-        """The weights of the best validation so far, which the training state tells the update
+        """The weights of the best validation so far, which the training state holds the update
         of."""
         return self.folder / f"best-{update:07d}.safetensors"
 
@@ -178,7 +178,7 @@ def create_run(
     """A new run directory that holds the settings, the tokenizers and the weights to `start` from,
     those of the run `origin`, if any.
 
-    An existing one is never replaced without being told to. `oracle_scores`, where given, is copied
+    An existing one is never replaced unless `overwrite` is set. `oracle_scores`, where given, is copied
     as it is.
 
     It is made beside its place and moved there when all is well, so that a mistake in the settings

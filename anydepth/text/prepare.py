@@ -257,7 +257,7 @@ def _fitting(
 
 
 def _write_references(split: str, prefix: str, languages: tuple[str, str], folder: Path) -> None:
-    """Copies the text of one split as plain UTF-8 with one sentence a line."""
+    """Copies the text of one split as plain UTF-8 with one sentence per line."""
     source_lang, target_lang = languages
     with (
         open(folder / f"{split}.{source_lang}", "w", encoding="utf-8", newline="\n") as source_file,

@@ -135,7 +135,7 @@ def train_tokenizer(
     random.
 
     The lines are read once and only the drawn ones are held in memory. Same lines and seed, same
-    tokenizer. SentencePiece does not tell how far it is, so `say` gets a line now and then that
+    tokenizer. SentencePiece does not report its progress, so `say` gets a line now and then that
     it is at work.
     """
     drawn = draw_lines(lines, sample=sample, seed=seed)

@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from anydepth.errors import AnydepthError, OtherWorkerReports
 
-# Were DistributedDataParallel the last to let go of the group, its end could wait for ever for a
+# Were DistributedDataParallel the last to let go of the group, its end could wait forever for a
 # thread that waits for Python (https://github.com/pytorch/pytorch/issues/56297), so the group is
 # held here until the process ends.
 _held: list[object] = []

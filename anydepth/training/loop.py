@@ -18,7 +18,7 @@ from anydepth.text.batches import Batch, BatchStream, Position, training_batches
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits
+from anydepth.training.reporting import RecentMeans, Reporter, describe_exit_figures, describe_exits
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state
@@ -53,10 +53,10 @@ class Training:
     def resume(self) -> None:
         """Goes back to the last saved state."""
         self.progress = load_state(self.run.state_file, self.model, self.optimizer)
-        self.reporter.forget_after(self.progress.update)
+        self.reporter.drop_metrics_after(self.progress.update)
         if self.workers.is_main:
             self.run.seal.remove(file for update, file in self.run.checkpoints() if update > self.progress.update)
-        self.forget_other_bests()
+        self.remove_other_bests()
         if budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds) >= 1:
             more = "to train on, raise training.updates or --minutes, which count from the beginning of the run"
             self.reporter.say(f"the budget was spent after update {self.progress.update:,}; {more}")
@@ -72,7 +72,7 @@ class Training:
             stream, progress.position, rank=workers.rank, world=workers.world, accumulation=config.accumulation
         )
         spent_before, started = progress.seconds, time.monotonic()
-        recent = Recent()
+        recent = RecentMeans()
         with self.stop.on_signals():
             while not self.is_over():
                 mine, position = self.next_batches(batches)
@@ -94,8 +94,8 @@ class Training:
             self.end()
 
     def next_batches(self, batches: Iterator[tuple[list[Batch], Position]]) -> tuple[list[Batch], Position]:
-        """The batches of the next update; a place in the data that there is not came out of the
-        saved state."""
+        """The batches of the next update; a place that the data does not have came from
+        the saved state."""
         try:
             return next(batches)
         except CorpusError as error:
@@ -114,8 +114,8 @@ class Training:
             self.stop.is_asked = True
         return ended > 0 or asked > 0
 
-    def report(self, recent: "Recent", rate: float) -> None:
-        """Moves the bar, and every `log_every` updates tells the mean loss of each exit since the
+    def report(self, recent: "RecentMeans", rate: float) -> None:
+        """Moves the bar, and every `log_every` updates writes the mean loss of each exit since the
         last time."""
         progress, used = (
             self.progress,
@@ -152,7 +152,7 @@ class Training:
         if self.workers.is_main:
             self.model.eval()
             losses = validation_losses(self.model, self.data.pairs("valid"), batch_tokens=config.batch_tokens)
-            exits = self.validated_exits()
+            exits = self.validation_exit_figures()
             bleu = self.score_exits(self.model) if config.sentences else []
             self.model.train()
             exit_text = f"  exit loss {exits['exit_loss']:.3f}" if exits else ""
@@ -174,7 +174,7 @@ class Training:
         progress.validated_update = progress.update
         self.workers.wait()
 
-    def validated_exits(self) -> dict[str, float]:
+    def validation_exit_figures(self) -> dict[str, float]:
         """The exit loss of the halting module on the validation set, where there is one."""
         if self.model.halting is None:
             return {}
@@ -187,25 +187,25 @@ class Training:
         }
 
     def save(self) -> None:
-        """Leaves a state to go on from, and the weights of the last checkpoints for averaging."""
+        """Saves a state to resume from, and the weights of the last checkpoints for averaging."""
         self.check_weights()
         if not self.workers.is_main or self.progress.update == 0:
             return
         save_tensors(self.run.checkpoint_file(self.progress.update), model_tensors(self.model))
-        self.leave_state()
+        self.save_to_resume()
         self.run.seal.remove(file for _, file in self.run.checkpoints()[: -self.config.training.average])
 
-    def leave_state(self) -> None:
-        """Leaves a state to go on from, and no checkpoint: an interrupted run must average what one
-        without a pause does."""
+    def save_to_resume(self) -> None:
+        """Saves a state to resume from, and no checkpoint: an interrupted run must average the same
+        checkpoints as one without a pause."""
         self.check_weights()
         if self.workers.is_main and self.progress.update > 0:
             save_state(self.run.state_file, self.model, self.optimizer, self.progress)
-            self.forget_other_bests()
+            self.remove_other_bests()
             self.run.seal.add_metrics(self.run.metrics_file.read_bytes())
 
-    def forget_other_bests(self) -> None:
-        """Removes the best weights that the state on disk does not tell of: no longer needed, or of
+    def remove_other_bests(self) -> None:
+        """Removes the best weights that the state on disk does not name: no longer needed, or of
         updates that are done again."""
         if self.workers.is_main:
             kept = self.run.best_file(self.progress.best_update)
@@ -222,12 +222,12 @@ class Training:
             )
 
     def end(self) -> None:
-        """Leaves a state and says how to go on, or measures once more and chooses the final
+        """Saves a state and says how to resume, or measures once more and chooses the final
         weights."""
         progress = self.progress
         if self.stop.is_asked:
-            self.leave_state()
-            kept = self.leave_unfinished_weights() if self.workers.is_main else ""
+            self.save_to_resume()
+            kept = self.save_unfinished_weights() if self.workers.is_main else ""
             self.workers.wait()
             raise self.workers.reported_by_main(
                 Interrupted(
@@ -259,9 +259,9 @@ class Training:
         update = self.progress.best_update
         return load_weights(self.run.best_file(update))[0], f"the best validation (update {update:,})"
 
-    def leave_unfinished_weights(self) -> str:
-        """Leaves weights to translate with until training goes on, and tells which; those of a
-        training that ended stay."""
+    def save_unfinished_weights(self) -> str:
+        """Saves weights to translate with until training is resumed, and returns a text that says
+        which; those of a training that ended stay."""
         run, progress = self.run, self.progress
         if progress.update == 0 or (run.weights_file.exists() and run.interrupted_at() is None):
             return ""

@@ -89,7 +89,7 @@ class TrainingObjective(nn.Module):
             case "layerdrop":
                 kept = kept_blocks(self.model.blocks, self.training_config.layer_drop, update_seed)
                 scored = self.decoding_loss([self.last_rows(batch, memory, kept)])
-                return _sums(scored.total + 0.0 * self.weight_of_others(kept), scored)
+                return _sums(scored.total + 0.0 * self.sum_of_skipped_weights(kept), scored)
             case "mixed":
                 scored = self.decoding_loss(self.mixed_rows(batch, memory, self.uniform_paths(batch, seed)))
                 return _sums(scored.total, scored)
@@ -196,7 +196,7 @@ class TrainingObjective(nn.Module):
         hidden = states[-1].flatten(0, 1).index_select(0, real_positions(batch.target_mask))
         return ExitRows(self.exits[-1], hidden, batch.targets[batch.target_mask], 1.0)
 
-    def weight_of_others(self, kept: Collection[int]) -> Float[Tensor, ""]:
+    def sum_of_skipped_weights(self, kept: Collection[int]) -> Float[Tensor, ""]:
         """The sum of all weights of the blocks left out. Times 0 it gives them a gradient of 0,
         which workers exchange and Adam expects."""
         others = [block for n, block in enumerate(self.model.decoder, 1) if n not in kept]

@@ -72,9 +72,9 @@ class Reporter:
         if self.files is not None:
             print(metric_line({"event": event, **values}), file=self.files[1], end="", flush=True)
 
-    def forget_after(self, update: int) -> None:
+    def drop_metrics_after(self, update: int) -> None:
         """Drops the metrics of updates that are about to be done again, and a line that a kill cut
-        short; a damaged one is refused."""
+        short; a damaged line is refused."""
         if self.files is None:
             return
         log, metrics = self.files
@@ -85,7 +85,7 @@ class Reporter:
         self.files = (log, self.run.metrics_file.open("a", encoding="utf-8"))
 
 
-class Recent:
+class RecentMeans:
     """Means over the updates since the last report; time spent on other things than updates does
     not count."""
 

@@ -1,4 +1,4 @@
-"""From a command to a run that trains: new, or gone on with."""
+"""From a command to a run that trains: new, continued from another run, or resumed."""
 
 import os
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
     data = training_data(run, data_folder)
     training_scores(run, config)  # what the oracle needs must be there
     data.verify()
-    check_left_behind(run, changed)
+    check_saved_files(run, changed)
     if data_folder is not None:
         note_data(run, data)
     if changed != config:
@@ -107,9 +107,9 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
     return run
 
 
-def check_left_behind(run: Run, config: Config) -> None:
-    """Refuses a run some of whose metrics, or of the weights that its final ones are to be made of,
-    is damaged: now, not after hours."""
+def check_saved_files(run: Run, config: Config) -> None:
+    """Refuses a run whose metrics are damaged, or whose saved weights that the final ones will be
+    made from: now, not after hours."""
     read_metrics(run)
     if not run.seal.has(run.state_file):
         return
@@ -141,7 +141,7 @@ def train_run(folder: Path, make_run: Callable[[], Run]) -> None:
             if run.seal.has(run.state_file):
                 training.resume()
             else:
-                reporter.forget_after(0)
+                reporter.drop_metrics_after(0)
             training.go()
 
 

@@ -22,7 +22,7 @@ from anydepth.text.prepared import PreparedData
 from anydepth.training import loop
 from anydepth.training.distributed import Workers
 from anydepth.training.loop import Training
-from anydepth.training.reporting import Recent, Reporter
+from anydepth.training.reporting import RecentMeans, Reporter
 from anydepth.training.start import continued_run, resumed_run
 from anydepth.training.update import UpdateSums, accumulate_gradients
 
@@ -205,7 +205,7 @@ def train_until(
     stop."""
     report = Training.report
 
-    def watched(training: Training, recent: Recent, rate: float) -> None:
+    def watched(training: Training, recent: RecentMeans, rate: float) -> None:
         report(training, recent, rate)
         if training.progress.update == last and not asking:
             raise StoppedHereError
@@ -310,7 +310,7 @@ def test_weights_that_stop_being_numbers_leave_the_last_good_state(
     run = create_run(tmp_path / "run", short_training("validation.every=100"), data)
     report = Training.report
 
-    def spoilt(training: Training, recent: Recent, rate: float) -> None:
+    def spoilt(training: Training, recent: RecentMeans, rate: float) -> None:
         report(training, recent, rate)
         if training.progress.update == 6:
             with torch.no_grad():

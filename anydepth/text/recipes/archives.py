@@ -34,7 +34,7 @@ class WantedFile:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of one sentence a line: `member` of the archive at `place`, or the file at `place`
+    """A file of one sentence per line: `member` of the archive at `place`, or the file at `place`
     itself."""
 
     place: Path
