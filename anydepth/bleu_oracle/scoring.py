@@ -90,7 +90,7 @@ def score_exits(
 
 
 def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, overwrite: bool, say: Say) -> ExitScores:
-    """`score_exits` for the one who writes to the run."""
+    """`score_exits`, while no other process may write to the run."""
     scorer, translator = SentenceScorer(settings.metric), scoring_translator(run)
     data = usable_data(run, data_folder, use="score-exits")
     penalty = translator.config.length_penalty

@@ -20,7 +20,7 @@ def one_writer(folder: Path) -> Iterator[None]:
     """While inside, no other command may write to `folder`, which need not exist yet; another one
     is refused at once.
 
-    Readers do not ask. The lock is a hidden file beside the folder, so that it stays where it is
+    Readers need no lock. The lock is a hidden file beside the folder, so that it stays where it is
     when the folder is replaced.
     """
     try:

@@ -42,8 +42,8 @@ class Unreadable(ValueError):  # noqa: N818
 
 
 def check_regular(path: Path) -> None:
-    """Refuses what is there and is not a regular file: reading a pipe or a device may wait for
-    ever, or never end.
+    """Refuses what is there and is not a regular file: reading a pipe or a device may wait
+    forever, or never end.
 
     A folder, or a path that leads nowhere, is an OSError, as it is when one opens it.
     """

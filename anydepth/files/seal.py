@@ -37,8 +37,8 @@ Found = TypeVar("Found")
 
 @dataclass
 class SealedFiles:
-    """The contents of a seal: the hashes that each file may have, and the length and hash of the metrics
-    that were there at the last save."""
+    """The contents of a seal: the hashes that each file may have, and the length and hash of the
+    metrics that were there at the last save."""
 
     files: dict[str, list[str]]
     metrics: tuple[int, str] = (0, bytes_hash(b""))

@@ -1,5 +1,5 @@
-"""Long work whose progress is unknown: the time that it has taken so far, in place on a terminal and
-in lines in a log."""
+"""Long work whose progress is unknown: the time that it has taken so far, in place on a terminal
+and in lines in a log."""
 
 import threading
 import time

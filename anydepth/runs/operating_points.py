@@ -59,8 +59,8 @@ class PointSet:
     engine: str = ""  # older points do not say; theirs was one of float32
 
     def otherwise(self, *, beam: int, length_penalty: float, engine: str) -> str:
-        """In which other way than the points were measured search goes here, such as "beam 5, 8-bit
-        products"; empty if in none."""
+        """How search here differs from the search that the points were measured with, such as "beam
+        5, 8-bit products"; empty if it does not."""
         own, here = (8 if name.endswith("int8") else 32 for name in (self.engine, engine))
         parts = [
             f"beam {beam}" if beam != self.beam else "",

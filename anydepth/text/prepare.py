@@ -96,7 +96,7 @@ def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, say
 
 
 def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, say: Say) -> Manifest:
-    """`prepare` for the one who writes to the folder."""
+    """`prepare`, while no other process may write to the folder."""
     atomic.put_back(to)
     _check_place(to, overwrite=overwrite)
     languages = (settings.source_lang, settings.target_lang)

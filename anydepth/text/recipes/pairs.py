@@ -79,7 +79,7 @@ def _in_order(pool: ProcessPoolExecutor, pairs: Iterator[Pair], *, ahead: int) -
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits for the end of this, and the processes that are started meanwhile never hear of
+    """Ctrl-C waits for the end of this, and the processes that are started meanwhile do not receive
     it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

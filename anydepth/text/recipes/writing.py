@@ -141,7 +141,7 @@ def write_recipe(
 
 
 def prepare_command(recipe: CorpusRecipe, to: Path) -> str:
-    """The `anydepth prepare` that goes on from the text at `to`."""
+    """The `anydepth prepare` command for the text at `to`."""
     source_lang, target_lang = recipe.languages
     splits = [word for split in SPLITS for word in (f"--{split}", str(to / split))]
     words = [
