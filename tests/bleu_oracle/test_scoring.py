@@ -184,7 +184,9 @@ def test_what_was_stopped_goes_on_where_it_was(own: Run, whole: Run, monkeypatch
     assert not (own.folder / "exit_scores").exists()
 
 
-def test_a_part_that_was_cut_is_told_and_decoded_again(own: Run, whole: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_was_cut_is_reported_and_decoded_again(
+    own: Run, whole: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watch_pairs(monkeypatch, stop_before=3)
     with pytest.raises(Interrupted):
         scored(own)

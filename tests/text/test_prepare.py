@@ -173,7 +173,7 @@ def test_a_failure_leaves_nothing_behind(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_prepared_data_is_replaced_only_when_told_to(settings: PrepareSettings, tmp_path: Path) -> None:
+def test_prepared_data_is_replaced_only_on_demand(settings: PrepareSettings, tmp_path: Path) -> None:
     prepare(settings, tmp_path / "out")
     with pytest.raises(
         CorpusError, match=r"out already holds prepared data; choose another --to, or replace it with --overwrite"

@@ -37,7 +37,7 @@ def test_sides_of_different_length_are_refused_with_both_numbers(source: int, ta
         list(in_step(["x"] * source, ["y"] * target, ("a.de", "a.en")))
 
 
-def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs_module, "PAIRS_BETWEEN_REPORTS", 2)
     reports: list[str] = []
     assert list(with_progress([("a", "b")] * 5, "train", reports.append)) == [("a", "b")] * 5
