@@ -31,6 +31,15 @@ class TrainingError(AnydepthError):
     """Training that cannot go on."""
 
 
+class OtherWorkerReports(AnydepthError):  # noqa: N818
+    """This process ends without a message, because another worker of the same training reports
+    why."""
+
+    def __init__(self, exit_code: int = AnydepthError.exit_code) -> None:
+        super().__init__("another worker of this training reports why it ended")
+        self.exit_code = exit_code
+
+
 class Interrupted(AnydepthError):  # noqa: N818
     """The user stopped the command."""
 

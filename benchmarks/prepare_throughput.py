@@ -87,7 +87,7 @@ def measure(folder: Path, lines: int, *, vocab_size: int, sample: int) -> dict[s
     )
     reports: list[tuple[float, str]] = []
     started = time.perf_counter()
-    manifest = prepare(settings, folder / "prepared", report=lambda line: reports.append((time.perf_counter(), line)))
+    manifest = prepare(settings, folder / "prepared", say=lambda line: reports.append((time.perf_counter(), line)))
     finished = time.perf_counter()
     tokenizer_done = next(moment for moment, line in reports if line.startswith("tokenizer.model: has"))
     assert manifest.splits["train"].pairs == lines, manifest.splits

@@ -12,7 +12,7 @@ import pytest
 from anydepth.config.shipped import shipped_file
 from anydepth.demo.corpus import write_corpus
 from anydepth.evaluation.evaluate import Evaluation, EvaluationSettings, evaluate_run
-from anydepth.evaluation.measure import Measurement, validation_scorer
+from anydepth.evaluation.measure import Measurement
 from anydepth.inference.engines.native.native_engine import has_native
 from anydepth.inference.export.onnx_folder import export_folder, export_onnx
 from anydepth.inference.translator import Translator
@@ -42,7 +42,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prepare(settings, folder / "data")
     config = shipped_file("demo")
     run = folder / "run"
-    train_run(run, lambda: new_run(run, config, folder / "data", [], overwrite=False), validation_scorer)
+    train_run(run, lambda: new_run(run, config, folder / "data", [], overwrite=False))
     return folder
 
 
@@ -102,7 +102,7 @@ class Workshop:
             *more,
         ]
         if not run.exists():
-            train_run(run, lambda: continued_run(run, self.aligned, None, changes, overwrite=False), validation_scorer)
+            train_run(run, lambda: continued_run(run, self.aligned, None, changes, overwrite=False))
         return run
 
     def measured(self, run: Path, *policies: str) -> dict[str, Measurement]:

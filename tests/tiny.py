@@ -17,7 +17,7 @@ from torch import Tensor
 
 from anydepth.config.loading import make_config
 from anydepth.config.schema import Config
-from anydepth.errors import AnydepthError
+from anydepth.errors import AnydepthError, OtherWorkerReports
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.runs.run import Run, create_run
 from anydepth.text.batches import Batch, BatchStream, Position, make_batch, training_batches
@@ -135,7 +135,8 @@ def no_scores(model: AdaptiveTransformer) -> list[float]:
 def train(run: Run, data: PreparedData, *, resume: bool = False, score_exits: ScoreExits = no_scores) -> Training:
     """Trains `run` in this process and returns what is left of it."""
     with Reporter(run, is_main=True) as reporter:
-        training = Training(run, data, ALONE, reporter, score_exits)
+        training = Training(run, data, ALONE, reporter)
+        training.score_exits = score_exits
         if resume:
             training.resume()
         training.go()
@@ -166,7 +167,8 @@ def train_in_own_process(
     """The body of a process that trains the run in `folder`, or goes on with it where it exists.
 
     It ends as the command does: the sentence of an error goes to a file beside the run, each
-    worker's to its own, and its exit code to the parent.
+    worker's to its own, and its exit code to the parent; a worker that another one speaks for
+    leaves no file.
     """
     torch.set_num_threads(1)
 
@@ -181,7 +183,9 @@ def train_in_own_process(
         return run
 
     try:
-        train_run(folder, make_run, lambda data, config: no_scores)
+        train_run(folder, make_run)
+    except OtherWorkerReports as silent:
+        raise SystemExit(silent.exit_code) from None
     except AnydepthError as error:
         folder.with_suffix(f".error{os.environ.get('RANK', '')}").write_text(str(error), encoding="utf-8")
         raise SystemExit(error.exit_code) from None

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
-from anydepth.exits.policies import Policy
+from anydepth.exits.policies import EncodedSource, Policy
 from anydepth.model.cache import DecoderCache
 from anydepth.text.batches import Batch
 
@@ -76,7 +76,7 @@ def walk(model: AdaptiveTransformer, batch: Batch, policy: Policy) -> tuple[Tens
     (batch, time, vocab) there."""
     memory = model.encode(batch.source, batch.source_mask)
     cache, length = DecoderCache.start(memory, batch.source_mask), batch.target_inputs.shape[1]
-    planned = policy.plan(batch.source, batch.source_mask, memory, limit=length)
+    planned = policy.plan(EncodedSource(batch.source, batch.source_mask, memory), limit=length)
     exits, logits = [], []
     for t in range(length):
         decisions = policy.decisions()

@@ -4,7 +4,7 @@ CTranslate2 at full depth."""
 import difflib
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,13 +37,13 @@ from anydepth.inference.engines.choice import ENGINES, make_engine
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import load_ctranslate2, write_checksums, write_ctranslate2
 from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
 from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import Wish
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY
 from anydepth.text.corpus import read_pairs
 
-Say = Callable[[str], None]
 Field = list[Contestant | Sequence[CTranslate2Contestant]]
 
 
@@ -112,7 +112,7 @@ def bench_run(
         load_ctranslate2()
     run, translator, machine = Run(folder), Translator.load(folder), this_machine()
     note = run.data_note()
-    wanted = wished_policies(policies, translator, wish) if policies or (wish is not None and wish.is_made) else []
+    wanted = wished_policies(policies, translator, wish) if policies or (wish is not None and not wish.is_empty) else []
     chosen = [translator.policy(None), *(translator.policy(name) for name, _ in wanted)]
     for name, found in wanted:
         if found is not None and (beams := [str(beam) for beam in settings.beams if beam != found.beam]):
@@ -246,7 +246,7 @@ def run_cells(field: Field, material: Material, settings: BenchSettings, say: Sa
     for beam in settings.beams:
         for batch in settings.batches:
             own = replace(material, settings=replace(material.settings, beam=beam))
-            results += run_cell(field, own, batch=batch, rounds=settings.rounds, clock=clock, tell=say)
+            results += run_cell(field, own, batch=batch, rounds=settings.rounds, clock=clock, say=say)
     return results
 
 

@@ -26,6 +26,7 @@ from anydepth.bench.rounds import (
 )
 from anydepth.evaluation.bleu import score_texts
 from anydepth.exits.flops import DecoderShape, sentence_flops
+from anydepth.messages.say import Say
 from anydepth.search.decoding import SearchSettings
 
 
@@ -114,17 +115,17 @@ def run_cell(
     batch: int,
     rounds: int,
     clock: Clock,
-    tell: Callable[[str], None],
+    say: Say,
 ) -> list[Result]:
     """The figures of all contestants with this batch size and the beam of `material`; of a group
     the fastest alone takes part."""
     cell = f"batch {batch}, beam {material.settings.beam}"
-    tell(f"{cell}: translating once, without the clock")
+    say(f"{cell}: translating once, without the clock")
     chosen = [each if isinstance(each, Contestant) else fastest(each, material, batch, clock) for each in contestants]
     works = [make_work(contestant, material, batch) for contestant in chosen]
     facts = [look(contestant, work, material) for contestant, work in zip(chosen, works, strict=True)]
     turns = interleave(
-        works, rounds=rounds, clock=clock, tell=lambda number: tell(f"{cell}: round {number} of {rounds}")
+        works, rounds=rounds, clock=clock, tell=lambda number: say(f"{cell}: round {number} of {rounds}")
     )
     return [compare(place, chosen, facts, turns, material, batch) for place in range(len(chosen))]
 

@@ -3,7 +3,6 @@ learns from."""
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +11,15 @@ from jaxtyping import Int
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from anydepth.bleu_oracle.store import Say, ScoreStore
+from anydepth.bleu_oracle.store import ScoreStore
 from anydepth.bleu_oracle.table import METRICS, SPLITS, ExitScores, ScoreRecipe, ScoreTable
 from anydepth.errors import UsageError
 from anydepth.files.checksums import known_hash
 from anydepth.inference.engines.choice import AUTOMATIC, make_engine
 from anydepth.inference.translator import Translator
-from anydepth.messages.progress import Advance
+from anydepth.messages.progress import ProgressBar
+from anydepth.messages.say import Say
+from anydepth.messages.times import describe_seconds
 from anydepth.runs.models import load_model
 from anydepth.runs.run import Run, changing, usable_data
 from anydepth.search.decoding import GREEDY, DecodingOptions
@@ -79,7 +80,7 @@ def score_exits(
     """The scores of the run's exits on its training and validation pairs, which are left in its
     folder (section 3.1's future work).
 
-    What is there already is not made again: a call after a kill goes on where the other was. The
+    What is there already is not made again: a call after a kill continues where the other was. The
     validation pairs, no more of them than of the training pairs, are for the exit loss that
     training is validated by.
     """
@@ -88,14 +89,14 @@ def score_exits(
 
 
 def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, overwrite: bool, say: Say) -> ExitScores:
-    """`score_exits` for the one who writes to the run."""
+    """`score_exits`, while no other process may write to the run."""
     scorer, translator = SentenceScorer(settings.metric), scoring_translator(run)
     data = usable_data(run, data_folder, use="score-exits")
     search = settings.decoding.resolved(translator.config)
     hashes = known_hash(run.weights_file), data.fingerprint
     recipe = ScoreRecipe(settings.metric, scorer.signature, search.beam, search.length_penalty, *hashes)
     store = ScoreStore(run, recipe, translator.model.blocks)
-    store.take_up(overwrite=overwrite, say=say)
+    store.load_earlier(overwrite=overwrite, say=say)
     missing = {split: missing_pairs(data, split, store.tables[split], settings.sentences) for split in SPLITS}
     if not any(len(numbers) for numbers in missing.values()):
         if store.parts():
@@ -107,7 +108,7 @@ def _scored(run: Run, settings: ScoreSettings, data_folder: Path | None, *, over
     started = time.monotonic()
     make_scores(translator, data, missing, settings, scorer, store, say)
     scores = store.finish()
-    spent = timedelta(seconds=round(time.monotonic() - started))
+    spent = describe_seconds(time.monotonic() - started)
     say(
         f"{run.scores_file} has the {settings.metric} of {describe_pairs(store)} at {translator.model.blocks} "
         f"exits; it took {spent}"
@@ -139,11 +140,11 @@ def make_scores(
     """Scores the missing pairs part by part; each part is kept before the next begins."""
     total = sum(len(numbers) for numbers in missing.values())
     size = max(settings.part, -(-total // MOST_PARTS))
-    with Advance(total, f"pairs scored at {translator.model.blocks} exits", say) as advance:
+    with ProgressBar(total, f"pairs scored at {translator.model.blocks} exits", say) as progress:
         for split, numbers in missing.items():
             for part in (numbers[start : start + size] for start in range(0, len(numbers), size)):
                 store.add(split, scored_pairs(translator, data, split, part, settings, scorer))
-                advance.add(len(part))
+                progress.add(len(part))
 
 
 def scored_pairs(

@@ -1,16 +1,14 @@
 """Scores of exits while they are made: parts that outlive a kill, and the file that they become."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from anydepth.bleu_oracle.table import SPLITS, ExitScores, ScoreRecipe, ScoreTable, load_scores, save_scores
 from anydepth.errors import RunError, UsageError
+from anydepth.messages.say import Say
 from anydepth.runs.run import Run
-
-Say = Callable[[str], None]
 
 
 class ScoreStore:
@@ -32,11 +30,11 @@ class ScoreStore:
         """The files of the parts, oldest first."""
         return sorted(self.parts_folder.glob("part-*.safetensors"))
 
-    def take_up(self, *, overwrite: bool, say: Say) -> None:
+    def load_earlier(self, *, overwrite: bool, say: Say) -> None:
         """Takes in what an earlier call left.
 
-        Scores of other weights or other text can be of no use any more; those that were made in
-        another way, with another metric or beam, are given up only on demand.
+        Scores of other weights or other text are useless and are replaced; those that were made in
+        another way, with another metric or beam, are replaced only on demand.
         """
         finished = [self.run.scores_file] if self.run.seal.has(self.run.scores_file) else []
         for path in finished:
@@ -59,10 +57,10 @@ class ScoreStore:
     def finish(self) -> ExitScores:
         """Makes one file of all parts, and returns what it holds."""
         save_scores(self.run.scores_file, self.recipe, self.tables)
-        self.tidy()
+        self.remove_parts()
         return self.scores
 
-    def tidy(self) -> None:
+    def remove_parts(self) -> None:
         """Removes the parts; a kill between the last two steps of `finish` leaves some."""
         shutil.rmtree(self.parts_folder, ignore_errors=True)
 
@@ -75,8 +73,8 @@ class ScoreStore:
         self.tables = {split: self.tables[split].joined(table) for split, table in found.tables.items()}
 
     def _usable(self, path: Path, *, overwrite: bool, say: Say) -> ExitScores | None:
-        """The scores in a file if they are of the same recipe; else it is told why not, or
-        refused."""
+        """The scores in a file if they are of the same recipe; else the reason is reported, or
+        they are refused."""
         try:
             found = load_scores(path)
         except RunError as error:

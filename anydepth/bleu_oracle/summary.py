@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from anydepth.bleu_oracle.oracle import score_oracle
 from anydepth.bleu_oracle.table import ExitScores
-from anydepth.exits.oracles import penalised_exits
 
-PENALTIES = (0.0, 1.0, 5.0, 10.0, 20.0)  # points a block
+PENALTIES = (0.0, 1.0, 5.0, 10.0, 20.0)  # points per block
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def summarise(scores: ExitScores, penalties: Sequence[float] = PENALTIES) -> Sco
     table = scores.train.scores.t()  # (block, pair)
     choices = []
     for penalty in penalties:
-        exits = penalised_exits(table, penalty)
+        exits = score_oracle(table, exit_penalty=penalty)
         chosen = table.gather(0, exits[None] - 1)[0]
         counts = torch.bincount(exits - 1, minlength=len(table)).tolist()
         choices.append(OracleChoice(penalty, chosen.mean().item(), exits.double().mean().item(), counts))

@@ -48,7 +48,7 @@ class ScoreTable:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def of(self, pairs: Sequence[int]) -> tuple[Float[Tensor, "block batch"], Bool[Tensor, " batch"]]:
+    def scores_of(self, pairs: Sequence[int]) -> tuple[Float[Tensor, "block batch"], Bool[Tensor, " batch"]]:
         """The scores of these pairs, and which of them have any; those of the others are 0."""
         wanted = torch.tensor(pairs, dtype=torch.long)
         places = torch.searchsorted(self.pairs, wanted).clamp(max=max(len(self.pairs) - 1, 0))

@@ -256,7 +256,7 @@ def forced_shares(shape: TimedShape, blocks: int, subject: BenchSubject, setting
     if shape.histogram is not None:
         return parse_shares(shape.histogram, blocks)
     policies, wish = subject.policies, subject.wish
-    if subject.run is None or subject.test is None or not (len(policies) == 1 or wish.is_made):
+    if subject.run is None or subject.test is None or (len(policies) != 1 and wish.is_empty):
         raise UsageError(
             "--shape draws exits from what a policy does: give RUN, --test PREFIX and one --policy or "
             "--average-exit, or --exits-histogram"

@@ -60,7 +60,7 @@ def iwslt14(
     tokens, lower case."""
     from anydepth.text.recipes.iwslt14 import write_iwslt14
 
-    print(write_iwslt14(archive, to, keep_case=keep_case, jobs=jobs, report=say).next)
+    print(write_iwslt14(archive, to, keep_case=keep_case, jobs=jobs, say=say).next)
 
 
 def wmt14_en_fr(
@@ -75,7 +75,7 @@ def wmt14_en_fr(
     Moses tokens."""
     from anydepth.text.recipes.wmt14_en_fr import write_wmt14_en_fr
 
-    print(write_wmt14_en_fr(archive, to, max_words=max_words, jobs=jobs, report=say).next)
+    print(write_wmt14_en_fr(archive, to, max_words=max_words, jobs=jobs, say=say).next)
 
 
 def multi30k(
@@ -88,4 +88,4 @@ def multi30k(
     2016."""
     from anydepth.text.recipes.multi30k import write_multi30k
 
-    print(write_multi30k(archive, to, source_lang=source_lang, target_lang=target_lang, report=say).next)
+    print(write_multi30k(archive, to, source_lang=source_lang, target_lang=target_lang, say=say).next)

@@ -12,7 +12,7 @@ from anydepth.cli.app import make_app
 from anydepth.cli.options import say
 from anydepth.cli.streams import lost_output, open_streams, unwritten_output
 from anydepth.cli.waiting import choose_waiting
-from anydepth.errors import AnydepthError, Interrupted
+from anydepth.errors import AnydepthError, Interrupted, OtherWorkerReports
 
 MOST_SAID = 2000  # characters of an error
 
@@ -32,8 +32,9 @@ def main() -> None:
     failure = unwritten_output()
     if failure is not None and code <= 1:
         code, sentence = 1, failure
-    with suppress(OSError):  # nobody is left to tell
-        say(sentence)
+    if sentence:
+        with suppress(OSError):  # nobody is left to tell
+            say(sentence)
     if code:
         leave(code)
 
@@ -48,6 +49,8 @@ def outcome() -> tuple[int, str]:
         make_app()()
     except SystemExit as ending:
         return (ending.code if isinstance(ending.code, int) else int(ending.code is not None)), ""
+    except OtherWorkerReports as silent:
+        return silent.exit_code, ""
     except Interrupted as error:
         return error.exit_code, str(error)
     except AnydepthError as error:

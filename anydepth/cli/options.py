@@ -1,7 +1,6 @@
 """What the verbs of the command line share: their options, how they talk, and how a wish becomes a
 policy."""
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -57,18 +56,16 @@ def examples(*commands: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line for people; of several workers those that have nothing to say are silent."""
-    if text.removeprefix("error: "):
-        print(text, file=sys.stderr, flush=True)
+    """A line for people, on stderr."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def settings_file(given: Path) -> Path:
-    """The TOML file that `given` names; one that comes with the package is told, by the main worker
-    alone."""
+    """The TOML file that `given` names; the place of one that comes with the package is printed."""
     from anydepth.config.shipped import find_settings
 
     found = find_settings(given)
-    if found != given and os.environ.get("RANK", "0") == "0":
+    if found != given:
         say(f"settings {given}: {found}")
     return found
 
@@ -103,7 +100,7 @@ def wished_policy(
     other way search goes than it was measured."""
     from anydepth.search.decoding import DecodingOptions
 
-    if not wish.is_made:
+    if wish.is_empty:
         return translator.policy(policy)
     point, found = translator.operating_point(wish, policy=policy)
     search = DecodingOptions(beam=beam, length_penalty=length_penalty).resolved(translator.config)

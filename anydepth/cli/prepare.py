@@ -68,4 +68,4 @@ def prepare(
         sample=sample,
         tokenizer_from=None if tokenizer_from is None else str(tokenizer_from),
     )
-    prepare_text(settings, to, overwrite=overwrite, report=say)
+    prepare_text(settings, to, overwrite=overwrite, say=say)

@@ -44,7 +44,6 @@ def train(
 ) -> None:
     """Train a model whose decoder can stop after any block, and with exits.halting teach it
     where."""
-    from anydepth.evaluation.measure import validation_scorer
     from anydepth.training.start import continued_run, new_run, resumed_run, train_run
 
     if minutes is not None and not 0 < minutes < math.inf:
@@ -53,15 +52,15 @@ def train(
     if resume:
         if config or overwrite or origin:
             raise UsageError("--resume goes on with the settings of the run; leave out CONFIG, --from and --overwrite")
-        train_run(to, lambda: resumed_run(to, wishes, data_folder=data), validation_scorer)
+        train_run(to, lambda: resumed_run(to, wishes, data_folder=data))
     elif origin is not None:
-        changed = config and settings_file(config)
         train_run(
             to,
-            lambda: continued_run(to, origin, changed, wishes, data_folder=data, overwrite=overwrite),
-            validation_scorer,
+            lambda: continued_run(
+                to, origin, config and settings_file(config), wishes, data_folder=data, overwrite=overwrite
+            ),
         )
-    elif (chosen := config and settings_file(config)) is None or data is None:
+    elif config is None or data is None:
         raise UsageError("a new run needs CONFIG and --data, as in: anydepth train demo --data data --to runs/first")
     else:
-        train_run(to, lambda: new_run(to, chosen, data, wishes, overwrite=overwrite), validation_scorer)
+        train_run(to, lambda: new_run(to, settings_file(config), data, wishes, overwrite=overwrite))

@@ -157,7 +157,7 @@ class TrainingConfig(ConfigSection):
     log_every: Updates = 50
     """Updates between two lines of the log."""
     save_every: Updates = 500
-    """Updates between two saved states, from which a stopped run goes on."""
+    """Updates between two saved states, from which a stopped run is resumed."""
     final: Literal["last", "best", "average"] = "best"
     """Weights to end with: the last, those of the best validation, or the average of the last saved
     ones."""

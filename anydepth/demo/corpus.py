@@ -63,7 +63,7 @@ def generate_corpus(*, seed: int = 1) -> dict[str, list[tuple[str, str]]]:
 
 def write_corpus(folder: Path, *, seed: int = 1) -> dict[str, int]:
     """How many pairs each split has, after writing train, valid and test as `.de` and `.en` files,
-    a sentence a line."""
+    one sentence per line."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     corpus = generate_corpus(seed=seed)

@@ -16,7 +16,6 @@ from anydepth.demo.corpus import write_corpus
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, Evaluation, evaluate_run
 from anydepth.evaluation.evaluation_table import evaluation_json, evaluation_table
-from anydepth.evaluation.measure import validation_scorer
 from anydepth.figures.curves import read_points
 from anydepth.figures.sentence import plot_tokens
 from anydepth.figures.style import save_figure
@@ -25,6 +24,7 @@ from anydepth.files.atomic import write_text
 from anydepth.inference.engines.choice import automatic_engine
 from anydepth.inference.show import exit_legend, shown_exits
 from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
 from anydepth.runs.operating_points import Wish, load_points
 from anydepth.runs.run import Run
 from anydepth.text.prepare import PrepareSettings, prepare
@@ -37,7 +37,6 @@ BUDGETS = (1.5, 2.0, 3.0)  # average exits
 CLOCK_BUDGET, BATCH, ROUNDS = 2.0, 64, 3  # of the table of engines
 TUNED = ("confidence", "geometric")
 TUNING = TuneSettings(candidates=3000, segment=0.5)
-Say = Callable[[str], None]
 
 
 def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:
@@ -91,7 +90,7 @@ def make_data(text: Path, folder: Path, say: Say) -> None:
     settings = PrepareSettings(
         source_lang="de", target_lang="en", train=train, valid=valid, test=test, vocab_size=VOCAB_SIZE
     )
-    prepare(settings, folder, report=say)
+    prepare(settings, folder, say=say)
 
 
 def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
@@ -99,9 +98,9 @@ def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
     if run.weights_file.exists() and run.interrupted_at() is None:
         say(f"trained already; to train again remove {run.folder}")
     elif run.config_file.exists():
-        train_run(run.folder, lambda: resumed_run(run.folder, []), validation_scorer)
+        train_run(run.folder, lambda: resumed_run(run.folder, []))
     else:
-        train_run(run.folder, make_run, validation_scorer)
+        train_run(run.folder, make_run)
 
 
 def tune(run: Run, text: Path, say: Say) -> None:

@@ -1,6 +1,6 @@
 """A run on a test set with several policies, and the recipe of the figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from anydepth.files.atomic import write_text
 from anydepth.files.checksums import known_hash
 from anydepth.inference.engines.choice import AUTOMATIC
 from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
 from anydepth.runs.operating_points import PointSet, Wish, text_fingerprint
 from anydepth.runs.run import Run
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
@@ -71,7 +72,7 @@ class EvaluationSettings:
     @property
     def wished(self) -> str | None:
         """The wish in words, if there is one."""
-        return self.wish.describe() if self.wish is not None and self.wish.is_made else None
+        return None if self.wish is None or self.wish.is_empty else self.wish.describe()
 
 
 def evaluate_run(
@@ -80,7 +81,7 @@ def evaluate_run(
     policies: Sequence[str],
     settings: EvaluationSettings | None = None,
     *,
-    say: Callable[[str], None],
+    say: Say,
 ) -> Evaluation:
     """The figures of the run at `folder` on PREFIX `test` for each policy; "each" stands for all
     fixed exits and uniform."""
@@ -144,7 +145,7 @@ def wished_policies(
     A wish is never passed over: where no family is named, the best operating point of all comes
     last.
     """
-    if wish is None or not wish.is_made:
+    if wish is None or wish.is_empty:
         return [(name, None) for name in policy_names(policies, translator)]
     names = policy_names(policies, translator) if policies else []
     if not any(map(is_family, names)):
@@ -201,7 +202,7 @@ def is_family(policy: str | None) -> bool:
 
 
 def rival_lines(
-    against: str, translator: Translator, sources: Sequence[str], decoding: DecodingOptions, say: Callable[[str], None]
+    against: str, translator: Translator, sources: Sequence[str], decoding: DecodingOptions, say: Say
 ) -> list[str]:
     """The translations to compare with: the lines of a file of that name, or else those of the
     policy of that name."""

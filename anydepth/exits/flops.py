@@ -12,6 +12,8 @@ from anydepth.config.schema import ModelConfig
 from anydepth.errors import UsageError
 
 Count = TypeVar("Count", int, Int[Tensor, "*#place"])
+Places: TypeAlias = Int[Tensor, "*place"]  # a whole number for each token, whatever the order of tokens
+Deciding: TypeAlias = Collection[int] | None  # the blocks after which something is decided; None: as printed
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class DecoderShape:
         return cls(config.blocks, config.decoder.dim, config.decoder.ffn_dim, config.encoder.dim, vocab)
 
 
-DecisionCost: TypeAlias = Callable[[DecoderShape, Int[Tensor, "*place"], Int[Tensor, "*place"]], Int[Tensor, "*place"]]
+DecisionCost: TypeAlias = Callable[[DecoderShape, Places, Places], Places]
 
 
 @runtime_checkable
@@ -41,13 +43,7 @@ class ThresholdCost(Protocol):
     A threshold of 0 or 1 decides nothing, so nothing is computed for it.
     """
 
-    def __call__(
-        self,
-        shape: DecoderShape,
-        exits: Int[Tensor, "*place"],
-        times: Int[Tensor, "*place"],
-        deciding: Collection[int] | None = None,
-    ) -> Int[Tensor, "*place"]:
+    def __call__(self, shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
         """FLOPs of each token that leaves at one of `exits`, output projection included."""
 
 
@@ -69,17 +65,13 @@ def skipped_block_flops(shape: DecoderShape) -> int:
     return 4 * shape.dim**2
 
 
-def no_decision(
-    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]
-) -> Int[Tensor, "*place"]:
+def no_decision(shape: DecoderShape, exits: Places, times: Places) -> Places:
     """The output projection 2 V d_d of each token, where the exit is known beforehand: FP = 0
     (appendix B)."""
     return _everywhere(exits, _projection_flops(shape))
 
 
-def sequence_decision(
-    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]
-) -> Int[Tensor, "*place"]:
+def sequence_decision(shape: DecoderShape, exits: Places, times: Places) -> Places:
     """FP = 2 N d_d at t = 1 and 0 later, and the output projection of each token (appendix B).
 
     As printed, though a decision on the encoder's mean takes 2 N d_e.
@@ -87,19 +79,12 @@ def sequence_decision(
     return _projection_flops(shape) + 2 * shape.blocks * shape.dim * (times == 1).long()
 
 
-def multinomial_decision(
-    shape: DecoderShape, exits: Int[Tensor, "*place"], times: Int[Tensor, "*place"]
-) -> Int[Tensor, "*place"]:
+def multinomial_decision(shape: DecoderShape, exits: Places, times: Places) -> Places:
     """FP = 2 N d_d and the output projection of each token (appendix B)."""
     return _everywhere(exits, _projection_flops(shape) + 2 * shape.blocks * shape.dim)
 
 
-def geometric_decision(
-    shape: DecoderShape,
-    exits: Int[Tensor, "*place"],
-    times: Int[Tensor, "*place"],
-    deciding: Collection[int] | None = None,
-) -> Int[Tensor, "*place"]:
+def geometric_decision(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
     """FP = 2 d_d q(t) and the output projection of each token that leaves at q(t) (appendix B).
 
     As printed, with a decision after block N as well, which nothing depends on. Where only the
@@ -117,12 +102,7 @@ def units_decision(units: int) -> ThresholdCost:
     if units < 1:
         raise UsageError(f"a decision by {units} units sees nothing; make it 1 or more")
 
-    def cost(
-        shape: DecoderShape,
-        exits: Int[Tensor, "*place"],
-        times: Int[Tensor, "*place"],
-        deciding: Collection[int] | None = None,
-    ) -> Int[Tensor, "*place"]:
+    def cost(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
         """FLOPs of each token."""
         made = _decisions_made(shape, exits, range(1, shape.blocks) if deciding is None else deciding)
         return _projection_flops(shape) + (2 * shape.dim * units + 2 * units) * made
@@ -130,12 +110,7 @@ def units_decision(units: int) -> ThresholdCost:
     return cost
 
 
-def confidence_decision(
-    shape: DecoderShape,
-    exits: Int[Tensor, "*place"],
-    times: Int[Tensor, "*place"],
-    deciding: Collection[int] | None = None,
-) -> Int[Tensor, "*place"]:
+def confidence_decision(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
     """FP = 2 q(t) V d_d of each token, which contains its output projection (appendix B).
 
     So costs every measure taken from all probabilities of a block's classifier, such as the margin
@@ -146,12 +121,7 @@ def confidence_decision(
     return _projection_flops(shape) * (_decisions_made(shape, exits, deciding) + (~_is_one_of(exits, deciding)).long())
 
 
-def similarity_decision(
-    shape: DecoderShape,
-    exits: Int[Tensor, "*place"],
-    times: Int[Tensor, "*place"],
-    deciding: Collection[int] | None = None,
-) -> Int[Tensor, "*place"]:
+def similarity_decision(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
     """6 d_d q(t) and the output projection of each token, where the cosine of two states decides
     after each block.
 
@@ -172,12 +142,7 @@ def shortlist_decision(words: int) -> ThresholdCost:
     if words < 1:
         raise UsageError(f"a shortlist of {words} words holds no word; make it 1 or longer")
 
-    def cost(
-        shape: DecoderShape,
-        exits: Int[Tensor, "*place"],
-        times: Int[Tensor, "*place"],
-        deciding: Collection[int] | None = None,
-    ) -> Int[Tensor, "*place"]:
+    def cost(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
         """FLOPs of each token."""
         ordered = sorted(range(1, shape.blocks) if deciding is None else deciding)
         first, later = ordered[:1], ordered[1:]

@@ -1,12 +1,19 @@
 """Halting modules: the distribution q over the exits of a sentence or a token (section 3 of the
 paper)."""
 
+from typing import TypeAlias
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from anydepth.config.schema import Config
+
+States: TypeAlias = Float[Tensor, "block batch time dim"]
+Memory: TypeAlias = Float[Tensor, "batch source encoder_dim"]
+SourceMask: TypeAlias = Bool[Tensor, "batch source"]
+ExitLogProbs: TypeAlias = Float[Tensor, "block batch time"]
 
 
 class SequenceHalting(nn.Module):
@@ -17,9 +24,7 @@ class SequenceHalting(nn.Module):
         super().__init__()
         self.sentence_scores = _linear(encoder_dim, blocks)
 
-    def sentence_logits(
-        self, memory: Float[Tensor, "batch source encoder_dim"], source_mask: Bool[Tensor, "batch source"]
-    ) -> Float[Tensor, "batch block"]:
+    def sentence_logits(self, memory: Memory, source_mask: SourceMask) -> Float[Tensor, "batch block"]:
         """W_h s + b_h (Eq. 8). Departure: s is the mean over real tokens (the paper has no
         padding)."""
         real = source_mask.unsqueeze(-1).to(memory.dtype)
@@ -27,12 +32,7 @@ class SequenceHalting(nn.Module):
         logits: Tensor = self.sentence_scores(mean)
         return logits
 
-    def exit_log_probs(
-        self,
-        states: Float[Tensor, "block batch time dim"],
-        memory: Float[Tensor, "batch source encoder_dim"],
-        source_mask: Bool[Tensor, "batch source"],
-    ) -> Float[Tensor, "block batch time"]:
+    def exit_log_probs(self, states: States, memory: Memory, source_mask: SourceMask) -> ExitLogProbs:
         """log q(n | x), the same at every position (Eq. 8)."""
         log_probs = self.sentence_logits(memory, source_mask).log_softmax(dim=-1)  # (batch, block)
         return log_probs.t().unsqueeze(-1).expand(states.shape[:3])
@@ -54,12 +54,7 @@ class MultinomialHalting(nn.Module):
         logits: Tensor = self.token_scores(hidden)
         return logits
 
-    def exit_log_probs(
-        self,
-        states: Float[Tensor, "block batch time dim"],
-        memory: Float[Tensor, "batch source encoder_dim"],
-        source_mask: Bool[Tensor, "batch source"],
-    ) -> Float[Tensor, "block batch time"]:
+    def exit_log_probs(self, states: States, memory: Memory, source_mask: SourceMask) -> ExitLogProbs:
         """log q_t(n) at every position (Eq. 11)."""
         return self.token_logits(states[0]).log_softmax(dim=-1).movedim(-1, 0)
 
@@ -73,7 +68,7 @@ class GeometricHalting(nn.Module):
     12-13).
 
     Beyond the paper, `units` rectified units between the state and w_h, the same for all blocks
-    too: what tells a sure word from a guess is not linear in the state.
+    too: what separates a sure word from a guess is not linear in the state.
     """
 
     def __init__(self, dim: int, units: int = 0) -> None:
@@ -88,12 +83,7 @@ class GeometricHalting(nn.Module):
         seen = hidden if self.features is None else F.relu(self.features(hidden))
         return F.linear(seen, self.stop_score.weight, self.stop_score.bias).squeeze(-1)
 
-    def exit_log_probs(
-        self,
-        states: Float[Tensor, "block batch time dim"],
-        memory: Float[Tensor, "batch source encoder_dim"],
-        source_mask: Bool[Tensor, "batch source"],
-    ) -> Float[Tensor, "block batch time"]:
+    def exit_log_probs(self, states: States, memory: Memory, source_mask: SourceMask) -> ExitLogProbs:
         """log q_t(n) at every position (Eq. 13)."""
         return geometric_log_probs(self.halt_logits(states[:-1]))
 
@@ -139,7 +129,7 @@ def geometric_log_probs(halt_logits: Float[Tensor, "decision *place"]) -> Float[
 
 
 def exit_loss(
-    exit_log_probs: Float[Tensor, "block batch time"],
+    exit_log_probs: ExitLogProbs,
     oracle_exits: Int[Tensor, "batch time"],
     mask: Bool[Tensor, "batch time"],
 ) -> Float[Tensor, ""]:

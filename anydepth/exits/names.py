@@ -1,5 +1,5 @@
-"""The names and forms of the policies; nothing here needs torch, so that the command line can tell
-them at once."""
+"""The names and forms of the policies; nothing here needs torch, so that the command line can
+show them at once."""
 
 POLICY_FORMS = {
     "fixed": "fixed:N",

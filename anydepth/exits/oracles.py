@@ -24,7 +24,8 @@ def oracle_exits(
     """The oracle's exit (1..N) at every position by the settings of `config`; padded positions have
     one too, which means nothing.
 
-    The BLEU oracle does not look at what the exits say of the targets: `score_oracle` has it.
+    The BLEU oracle does not look at what the exits say of the targets: it is in the room
+    bleu_oracle.
     """
     scores: Tensor
     match config.oracle:
@@ -60,18 +61,8 @@ def sequence_oracle(
 
     Eq. 9 (Seq-LL) for log-likelihoods, Eq. 10 (Seq-C) for correctness; ties go to the lower exit.
     """
-    totals = _real_scores(scores, mask).sum(dim=-1)  # (block, batch)
+    totals = _masked_scores(scores, mask).sum(dim=-1)  # (block, batch)
     return penalised_exits(totals, exit_penalty).unsqueeze(-1).expand(mask.shape)
-
-
-def score_oracle(scores: Float[Tensor, "block batch"], *, exit_penalty: float) -> Int[Tensor, " batch"]:
-    """The exit of each sentence with the highest score of its translation there minus exit_penalty
-    * n; ties go to the lower exit.
-
-    Seq-BLEU: "oracles based on test metrics such as BLEU", which section 3.1 leaves for future
-    work. Scores, and so the penalty of a block, are in points: 100 is a perfect translation.
-    """
-    return penalised_exits(scores, exit_penalty)
 
 
 def token_oracle(
@@ -87,7 +78,7 @@ def token_oracle(
     Eqs. 14-15 (Tok-LL) for log-likelihoods, Eqs. 16-17 (Tok-C) for correctness. Departure: padded
     positions get kernel weight 0 (the paper has no padding).
     """
-    real = _real_scores(scores, mask)
+    real = _masked_scores(scores, mask)
     smoothed = real if kernel_width == 0 else real @ rbf_kernel(mask.shape[1], kernel_width).to(mask.device)
     return penalised_exits(smoothed, exit_penalty)
 
@@ -122,6 +113,6 @@ def penalised_exits(scores: Float[Tensor, "block *place"], exit_penalty: float) 
     return is_best.byte().argmax(dim=0) + 1
 
 
-def _real_scores(scores: Tensor, mask: Tensor) -> Tensor:
+def _masked_scores(scores: Tensor, mask: Tensor) -> Tensor:
     """The scores in double precision, with nothing at padded positions."""
     return torch.where(mask, scores.double(), 0.0)

@@ -143,7 +143,7 @@ def require_halting(text: str, kind: str, model: AdaptiveTransformer) -> None:
     """Refuses a policy whose halting module the run was not trained with."""
     if not isinstance(model.halting, TRAINED[kind]):
         has = next((name for name, module in TRAINED.items() if isinstance(model.halting, module)), None)
-        own = f"it has that of {has}" if has else "it has none"
+        own = f"it has the {has} module" if has else "it has none"
         units = (
             " --set exits.halting_units=0"
             if isinstance(model.halting, GeometricHalting) and model.halting.units

@@ -22,6 +22,19 @@ from anydepth.exits.halting import GeometricHalting, MultinomialHalting, Sequenc
 from anydepth.model.transformer import Transformer
 
 
+@dataclass(frozen=True, eq=False)
+class EncodedSource:
+    """What a plan may look at: the source sentences of a batch, and what the encoder made of
+    them."""
+
+    tokens: Int[Tensor, "sentence source"]
+    mask: Bool[Tensor, "sentence source"]
+    memory: Float[Tensor, "sentence source encoder_dim"]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
 @runtime_checkable
 class Decisions(Protocol):
     """What a policy decides, and may remember, during one time step of a batch of rows."""
@@ -62,21 +75,14 @@ class Policy(Protocol):
     def cost(self) -> DecisionCost:
         """What its decisions cost by appendix B, output projection included."""
 
-    def plan(
-        self,
-        source: Int[Tensor, "sentence source"],
-        source_mask: Bool[Tensor, "sentence source"],
-        memory: Float[Tensor, "sentence source encoder_dim"],
-        *,
-        limit: int,
-    ) -> Int[Tensor, "sentence limit"]:
+    def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """The planned exit of every future token; all hypotheses of a sentence share its plan."""
 
     def decisions(self) -> Decisions:
         """Fresh decisions for one time step."""
 
 
-class KeptPlan:
+class PlannedDecisions:
     """Decisions that leave every plan as it is."""
 
     def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
@@ -90,12 +96,12 @@ class KeptPlan:
         return model.exit_logits(hidden, exits)
 
 
-class Unrevised:
-    """The part of a policy that keeps to its plan."""
+class PlanKeepingPolicy:
+    """The part of a policy that keeps to its plan: nothing is decided while decoding."""
 
     def decisions(self) -> Decisions:
         """Nothing to decide."""
-        return KeptPlan()
+        return PlannedDecisions()
 
     @property
     def cost(self) -> DecisionCost:
@@ -103,25 +109,18 @@ class Unrevised:
         return no_decision
 
 
-class FullPlan:
-    """The part of a policy that plans the last block and decides on the way."""
+class BlockwisePolicy:
+    """The part of a policy that plans the last block and decides after the blocks below it."""
 
     blocks: int
 
-    def plan(
-        self,
-        source: Int[Tensor, "sentence source"],
-        source_mask: Bool[Tensor, "sentence source"],
-        memory: Float[Tensor, "sentence source encoder_dim"],
-        *,
-        limit: int,
-    ) -> Int[Tensor, "sentence limit"]:
+    def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """N everywhere."""
-        return torch.tensor(self.blocks, device=source.device).expand(len(source), limit)
+        return torch.tensor(self.blocks, device=source.tokens.device).expand(len(source), limit)
 
 
 @dataclass(frozen=True)
-class FixedExit(Unrevised):
+class FixedExit(PlanKeepingPolicy):
     """Every token leaves after block n (section 4.2)."""
 
     n: int
@@ -136,20 +135,13 @@ class FixedExit(Unrevised):
         """The policy in the words of a recipe."""
         return f"fixed:{self.n}"
 
-    def plan(
-        self,
-        source: Int[Tensor, "sentence source"],
-        source_mask: Bool[Tensor, "sentence source"],
-        memory: Float[Tensor, "sentence source encoder_dim"],
-        *,
-        limit: int,
-    ) -> Int[Tensor, "sentence limit"]:
+    def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """n everywhere."""
-        return torch.tensor(self.n, device=source.device).expand(len(source), limit)
+        return torch.tensor(self.n, device=source.tokens.device).expand(len(source), limit)
 
 
 @dataclass(frozen=True)
-class UniformExit(Unrevised):
+class UniformExit(PlanKeepingPolicy):
     """Every token leaves after a block drawn from U{1..N}; the draw is a function of the seed, the
     source tokens and t (section 4.2)."""
 
@@ -161,20 +153,13 @@ class UniformExit(Unrevised):
         """The policy in the words of a recipe."""
         return f"uniform:seed={self.seed}"
 
-    def plan(
-        self,
-        source: Int[Tensor, "sentence source"],
-        source_mask: Bool[Tensor, "sentence source"],
-        memory: Float[Tensor, "sentence source encoder_dim"],
-        *,
-        limit: int,
-    ) -> Int[Tensor, "sentence limit"]:
+    def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """A row of draws for every sentence."""
-        sentences = zip(source.tolist(), source_mask.tolist(), strict=True)
+        sentences = zip(source.tokens.tolist(), source.mask.tolist(), strict=True)
         drawn = [
             self._draw([token for token, is_real in zip(*pair, strict=True) if is_real], limit) for pair in sentences
         ]
-        return torch.tensor(drawn, dtype=torch.long, device=source.device).view(len(source), limit)
+        return torch.tensor(drawn, dtype=torch.long, device=source.tokens.device).view(len(source), limit)
 
     def _draw(self, tokens: list[int], limit: int) -> list[int]:
         # Of all generators at hand only Python's promises the same numbers in every version, and a
@@ -186,12 +171,11 @@ class UniformExit(Unrevised):
 
 @dataclass(frozen=True, eq=False)
 class ForcedExits:
-    """Given exits, one row for each sentence of the batch (analysis only); the last column goes on
-    for ever.
+    """Given exits, one row for each sentence of the batch (analysis only); the last column is
+    repeated for later tokens.
 
     With `halting` the module is evaluated wherever it would decide, after each block below the last
-    of `model_blocks`, and what it says is ignored: for timing models whose module has learned
-    nothing.
+    of `model_blocks`, and its output is ignored: for timing models whose module is untrained.
     """
 
     table: Int[Tensor, "sentence time"]
@@ -201,7 +185,7 @@ class ForcedExits:
     def __post_init__(self) -> None:
         if self.table.numel() == 0 or int(self.table.min()) < 1:
             raise UsageError(
-                f"forced exits are numbers from 1 on, at least one a sentence, but the table is {self.table.tolist()}"
+                f"forced exits are numbers from 1 on, at least one per sentence, but the table is {self.table.tolist()}"
             )
         if self.model_blocks is not None and int(self.table.max()) > self.model_blocks:
             raise UsageError(
@@ -217,28 +201,21 @@ class ForcedExits:
 
     @property
     def cost(self) -> DecisionCost:
-        """The output projection, and the decisions that are made in vain."""
+        """The output projection, and the decisions that are computed and ignored."""
         if self.halting is None:
             return no_decision
         return units_decision(self.halting.units) if self.halting.units else geometric_decision
 
     def decisions(self) -> Decisions:
-        """Nothing to decide, or a module to ask in vain."""
-        return KeptPlan() if self.halting is None else IgnoredDecisions(self.halting, self.blocks)
+        """Nothing to decide, or a module that is evaluated and ignored."""
+        return PlannedDecisions() if self.halting is None else IgnoredDecisions(self.halting, self.blocks)
 
     @property
     def name(self) -> str:
         """The policy in the words of a recipe."""
         return "forced"
 
-    def plan(
-        self,
-        source: Int[Tensor, "sentence source"],
-        source_mask: Bool[Tensor, "sentence source"],
-        memory: Float[Tensor, "sentence source encoder_dim"],
-        *,
-        limit: int,
-    ) -> Int[Tensor, "sentence limit"]:
+    def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """The table, cut or drawn out to `limit`."""
         if len(self.table) != len(source):
             raise UsageError(
@@ -246,12 +223,12 @@ class ForcedExits:
                 "sentence"
             )
         times = torch.arange(limit).clamp(max=self.table.shape[1] - 1)
-        return self.table[:, times.to(self.table.device)].to(source.device)
+        return self.table[:, times.to(self.table.device)].to(source.tokens.device)
 
 
 @dataclass
-class IgnoredDecisions(KeptPlan):
-    """The geometric-like decisions of one time step, made and not obeyed."""
+class IgnoredDecisions(PlannedDecisions):
+    """The geometric-like decisions of one time step, computed and ignored."""
 
     halting: GeometricHalting
     blocks: int
@@ -264,7 +241,7 @@ class IgnoredDecisions(KeptPlan):
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceExit(Unrevised):
+class SequenceExit(PlanKeepingPolicy):
     """All tokens of a sentence leave at the argmax of q(n | x) (section 3.1)."""
 
     halting: SequenceHalting
@@ -273,24 +250,17 @@ class SequenceExit(Unrevised):
 
     @property
     def cost(self) -> DecisionCost:
-        """One decision a sentence."""
+        """One decision per sentence."""
         return sequence_decision
 
-    def plan(
-        self,
-        source: Int[Tensor, "sentence source"],
-        source_mask: Bool[Tensor, "sentence source"],
-        memory: Float[Tensor, "sentence source encoder_dim"],
-        *,
-        limit: int,
-    ) -> Int[Tensor, "sentence limit"]:
+    def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """The most probable exit of each sentence, at every position (Eq. 8)."""
-        exits = most_probable_exits(self.halting.sentence_logits(memory, source_mask).t())
+        exits = most_probable_exits(self.halting.sentence_logits(source.memory, source.mask).t())
         return exits.unsqueeze(-1).expand(len(source), limit)
 
 
 @dataclass(frozen=True, eq=False)
-class MultinomialExit(FullPlan):
+class MultinomialExit(BlockwisePolicy):
     """Each token leaves at the argmax of q_t, which is decided after block 1 (section 3.2)."""
 
     halting: MultinomialHalting
@@ -299,7 +269,7 @@ class MultinomialExit(FullPlan):
 
     @property
     def cost(self) -> DecisionCost:
-        """One decision a token."""
+        """One decision per token."""
         return multinomial_decision
 
     def decisions(self) -> Decisions:
@@ -308,7 +278,7 @@ class MultinomialExit(FullPlan):
 
 
 @dataclass
-class MultinomialDecisions(KeptPlan):
+class MultinomialDecisions(PlannedDecisions):
     """The argmax of q_t after block 1 (Eq. 11)."""
 
     halting: MultinomialHalting

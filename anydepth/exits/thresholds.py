@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from anydepth.errors import UsageError
 from anydepth.exits.flops import DecisionCost, ThresholdCost
 from anydepth.exits.halting import GeometricHalting
-from anydepth.exits.policies import Decisions, FullPlan
+from anydepth.exits.policies import BlockwisePolicy, Decisions
 from anydepth.model.transformer import Transformer
 
 
@@ -38,7 +38,7 @@ class Signal(Protocol):
         go on."""
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
-        """Hears which of the running rows leave now; the others go on to the next block."""
+        """Notes which of the running rows leave now; the others go on to the next block."""
 
     def word_logits(
         self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
@@ -47,7 +47,7 @@ class Signal(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdExit(FullPlan):
+class ThresholdExit(BlockwisePolicy):
     """Each token leaves at the first n < N whose signal exceeds tau_n, else at N (section 3.2).
 
     `family` is the policy without its thresholds, such as "confidence". Every signal is above 0, if
@@ -147,8 +147,9 @@ class ThresholdDecisions:
         return self.signal.word_logits(model, hidden, exits)
 
 
-class OwnWords:
-    """The part of a signal that has nothing to do with words."""
+class StateSignal:
+    """The part of a signal that is computed from states alone, so that the words' scores are
+    computed for themselves."""
 
     depends_on_first = False
 
@@ -169,7 +170,7 @@ class OwnWords:
 
 
 @dataclass
-class HaltProbability(OwnWords):
+class HaltProbability(StateSignal):
     """chi_t^n, the halting module's probability of stopping (Eq. 12)."""
 
     halting: GeometricHalting
@@ -180,7 +181,7 @@ class HaltProbability(OwnWords):
 
 
 @dataclass
-class Similarity(OwnWords):
+class Similarity(StateSignal):
     """How little block n changed the state: (1 + cos(h_t^n, h_t^{n-1})) / 2. Beyond the paper."""
 
     below: Tensor = field(init=False)
@@ -204,7 +205,7 @@ class Similarity(OwnWords):
         self.below = self.new[~is_leaving]
 
 
-class WordLogits:
+class WordSignal:
     """The part of a signal that is computed from the scores of all words: those of rows that leave
     are kept, not computed twice."""
 
@@ -239,7 +240,7 @@ class WordLogits:
         return logits.index_select(0, rows.argsort())
 
 
-class Confidence(WordLogits):
+class Confidence(WordSignal):
     """max_y p(y | h_t^n), the probability of the best word (section 3.2, confidence
     thresholding)."""
 
@@ -249,7 +250,7 @@ class Confidence(WordLogits):
         return best_probability(self.logits)
 
 
-class Margin(WordLogits):
+class Margin(WordSignal):
     """The difference between the probabilities of the two best words. Beyond the paper."""
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
@@ -259,7 +260,7 @@ class Margin(WordLogits):
         return (two[:, 0] - two[:, 1]).clamp(0, 1)
 
 
-class ShortlistConfidence(WordLogits):
+class ShortlistConfidence(WordSignal):
     """Confidence among the K words that the first exit likes best, so that a later decision costs K
     d instead of V d. Beyond the paper.
 

@@ -1,16 +1,15 @@
 """Text for a distilled run: the training sources with the translations of a trained run in place of
 the references (Kim & Rush, 2016)."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from anydepth.files.atomic import replacing
 from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.text.prepared import PreparedData
 
 PART = 2000  # sentences between two reports
-Say = Callable[[str], None]
 
 
 def distilled_data(teacher: Path, data: PreparedData, to: Path, *, say: Say) -> None:
@@ -41,4 +40,4 @@ def distilled_data(teacher: Path, data: PreparedData, to: Path, *, say: Say) -> 
         **limits,
         tokenizer_from=str(data.folder),
     )
-    prepare(settings, to, overwrite=True, report=say)
+    prepare(settings, to, overwrite=True, say=say)

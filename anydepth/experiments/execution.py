@@ -7,16 +7,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anydepth.errors import Interrupted
 from anydepth.experiments.plan import Places, Study, StudyStep, needed_steps, save_study, step_json
+from anydepth.messages.say import Say
+from anydepth.messages.times import describe_seconds
 
 PAUSE = 0.2  # seconds between two looks at the processes
 PATIENCE = 60.0  # seconds that interrupted steps have to leave a state behind
-Say = Callable[[str], None]
 
 
 @dataclass
@@ -129,7 +130,7 @@ class Execution:
         minutes = self.places.minutes(step)
         if code == 0 and minutes is not None:
             self.progress.done[step.name] = minutes
-            self.say(f"{self.counted()}  {step.name}: done in {describe_minutes(minutes)}{self.left()}")
+            self.say(f"{self.counted()}  {step.name}: done in {describe_seconds(60 * minutes)}{self.left()}")
         else:
             reason = why_it_failed(code, self.places.log(step))
             self.progress.failed[step.name] = reason
@@ -180,7 +181,7 @@ class Execution:
         if not cost or not rest:
             return ""
         minutes = sum(self.progress.done.values()) / cost * rest / self.jobs
-        return f"; about {describe_minutes(minutes)} left"
+        return f"; about {describe_seconds(60 * minutes)} left"
 
 
 def why_it_failed(code: int, log: Path) -> str:
@@ -194,13 +195,6 @@ def last_line(path: Path) -> str:
     """The last line that is not empty, without "error: "."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return lines[-1].removeprefix("error: ") if lines else ""
-
-
-def describe_minutes(minutes: float) -> str:
-    """A time as in 1:05:30 or 4:10."""
-    seconds = round(60 * minutes)
-    hours, rest = divmod(seconds, 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 
 def die_with_parent() -> None:

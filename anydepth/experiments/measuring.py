@@ -1,7 +1,7 @@
 """The figures of one run of a study on both held-out sets, and what later comparisons are computed
 from."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from anydepth.experiments.plan import Places, Study, train_command, write_record
 from anydepth.experiments.revision import revision
 from anydepth.experiments.variants import Variant
 from anydepth.inference.translator import Translation, Translator
+from anydepth.messages.say import Say
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.metrics import read_metrics
 from anydepth.runs.operating_points import OperatingPoint, load_points, weights_fingerprint
@@ -29,7 +30,6 @@ from anydepth.tuning.tune import TuneSettings, tune_run
 
 SPLITS = ("valid", "test")
 TUNING = TuneSettings(candidates=3000, segment=0.5)
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,8 @@ from anydepth.config.loading import load_config, read_settings, save_config, wit
 from anydepth.config.schema import Config
 from anydepth.config.shipped import shipped_file
 from anydepth.errors import AnydepthError, Interrupted, UsageError
-from anydepth.evaluation.measure import validation_scorer
 from anydepth.experiments.distilling import distilled_data
-from anydepth.experiments.execution import Execution, Say, describe_minutes, die_with_parent, stopped
+from anydepth.experiments.execution import Execution, die_with_parent, stopped
 from anydepth.experiments.measuring import measure_run, trained
 from anydepth.experiments.plan import (
     Places,
@@ -40,6 +39,8 @@ from anydepth.experiments.word_samples import look_at_words
 from anydepth.files.checksums import known_hash
 from anydepth.files.locks import in_turn, one_writer
 from anydepth.files.reading import Unreadable, json_of
+from anydepth.messages.say import Say
+from anydepth.messages.times import describe_seconds
 from anydepth.runs.run import Run
 from anydepth.text.overlap import MOST_OVERLAP, pairs_in, pairs_seen_in_training
 from anydepth.text.prepared import PreparedData
@@ -265,7 +266,7 @@ def plan_table(steps: Sequence[StudyStep], done: dict[str, float], seconds: floa
     lines = []
     for step in steps:
         state = "done" if step.name in done else ""
-        minutes = describe_minutes(done[step.name] if state else step.cost * seconds / 60) if state or step.cost else ""
+        minutes = describe_seconds(60 * done[step.name] if state else step.cost * seconds) if state or step.cost else ""
         lines.append(f"{state:4}  {minutes:>8}  {step.name:34}  {step.command}".rstrip())
     return "\n".join([f"{'':4}  {'time':>8}  {'step':34}  command", *lines])
 
@@ -277,7 +278,7 @@ def estimate(steps: Sequence[StudyStep], done: dict[str, float], seconds: float,
     minutes = sum(step.cost for step in left) * seconds / 60 / jobs
     return (
         f"{len(trainings)} runs, {len(left)} of them to train, {jobs} side by side: about "
-        f"{describe_minutes(minutes)} of training "
+        f"{describe_seconds(60 * minutes)} of training "
         f"({1000 * seconds:.0f} ms an update of the aligned model); measuring comes on top"
     )
 
@@ -342,7 +343,7 @@ def train_variant(study: Study, places: Places, variant: Variant) -> None:
             return new_run(run.folder, places.config_file, data, changes, overwrite=True)
         return continued_run(run.folder, origin.folder, None, changes, data_folder=data, overwrite=True)
 
-    train_run(run.folder, make_run, validation_scorer)
+    train_run(run.folder, make_run)
 
 
 def remove_checkpoints(run: Run) -> None:

@@ -1,7 +1,7 @@
 """Looking at words: single sentences, positions and scores of one run at three depths (figures 6 to
 9)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from anydepth.figures.positions import position_histograms
 from anydepth.figures.probabilities import BINS, joint_histogram
 from anydepth.figures.recorded import probability
 from anydepth.inference.translator import Translation, Translator
+from anydepth.messages.say import Say
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.text.prepared import PreparedData
 
@@ -29,7 +30,7 @@ SHOWN_LENGTHS = (6, 16)
 Sentences = Float[np.ndarray, "sentence 4"]
 
 
-def look_at_words(study: Study, places: Places, run: str, *, say: Callable[[str], None]) -> None:
+def look_at_words(study: Study, places: Places, run: str, *, say: Say) -> None:
     """Translates the test set at three depths of a run and writes what its words show."""
     translator = Translator.load(places.run(run))
     blocks = translator.model.blocks

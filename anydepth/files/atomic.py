@@ -171,7 +171,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> AnydepthError:
-    """What a user is told of a place that cannot be written to."""
+    """The error for a place that cannot be written to."""
     cure = "free some space" if error.errno in FULL else "check the path and its permissions"
     return AnydepthError(f"cannot write {path}: {error.strerror or error}; {cure} or choose another place")
 

@@ -48,7 +48,7 @@ def with_checksum(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_object(text: str | bytes) -> dict[str, Any]:
-    """The JSON object in `text` without its checksum; a ValueError tells why it is none, or is not
+    """The JSON object in `text` without its checksum; a ValueError says why it is none, or is not
     as it was written."""
     values = json_of(text.encode() if isinstance(text, str) else text)
     if not isinstance(values, dict):

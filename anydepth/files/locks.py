@@ -20,7 +20,7 @@ def one_writer(folder: Path) -> Iterator[None]:
     """While inside, no other command may write to `folder`, which need not exist yet; another one
     is refused at once.
 
-    Readers do not ask. The lock is a hidden file beside the folder, so that it stays where it is
+    Readers need no lock. The lock is a hidden file beside the folder, so that it stays where it is
     when the folder is replaced.
     """
     try:
@@ -34,7 +34,7 @@ def one_writer(folder: Path) -> Iterator[None]:
         if not file.exists():  # nobody holds what cannot be made
             raise cannot_write(folder, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))) from None
         raise UsageError(
-            f"another anydepth command is writing to {folder}{_told_of(file)}; wait for it, or stop it first"
+            f"another anydepth command is writing to {folder}{_holder(file)}; wait for it, or stop it first"
         ) from None
     except FileExistsError as error:  # what mkdir says of a file where a folder should be
         raise cannot_write(folder, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))) from error
@@ -69,7 +69,7 @@ def _lock_file(place: Path) -> Path:
     return place / ".lock" if is_barred else place.with_name(f".{place.name}.lock")
 
 
-def _told_of(file: Path) -> str:
+def _holder(file: Path) -> str:
     """Who holds a lock and since when, if that can be read."""
     try:
         note = json.loads(file.read_text(encoding="utf-8"))

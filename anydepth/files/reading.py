@@ -42,8 +42,8 @@ class Unreadable(ValueError):  # noqa: N818
 
 
 def check_regular(path: Path) -> None:
-    """Refuses what is there and is not a regular file: reading a pipe or a device may wait for
-    ever, or never end.
+    """Refuses what is there and is not a regular file: reading a pipe or a device may wait
+    forever, or never end.
 
     A folder, or a path that leads nowhere, is an OSError, as it is when one opens it.
     """
@@ -142,8 +142,8 @@ def first_problem(error: ValidationError) -> str:
     valid number"."""
     problem = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in problem["loc"])
-    told = f"{problem['msg'][0].lower()}{problem['msg'][1:]}".removeprefix("value error, ")
-    return f"{place}: {told}" if place else told
+    text = f"{problem['msg'][0].lower()}{problem['msg'][1:]}".removeprefix("value error, ")
+    return f"{place}: {text}" if place else text
 
 
 def check_depth(value: Any) -> None:

@@ -37,8 +37,8 @@ Found = TypeVar("Found")
 
 @dataclass
 class SealedFiles:
-    """What a seal tells: the hashes that each file may have, and the length and hash of the metrics
-    that were there at the last save."""
+    """The contents of a seal: the hashes that each file may have, and the length and hash of the
+    metrics that were there at the last save."""
 
     files: dict[str, list[str]]
     metrics: tuple[int, str] = (0, bytes_hash(b""))
@@ -56,7 +56,7 @@ class SealedFiles:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "SealedFiles":
-        """The seal whose JSON object this is; a ValueError tells what is wrong with it."""
+        """The seal whose JSON object this is; a ValueError says what is wrong with it."""
         if values.get("format") != FORMAT:
             raise ValueError(f"format {values.get('format')!r}, but this version reads format {FORMAT}")
         files, metrics = values.get("files"), values.get("metrics")
@@ -79,7 +79,7 @@ class Seal:
         return self.folder / SEAL_NAME
 
     def contents(self) -> SealedFiles:
-        """What the seal tells; one that is missing or damaged is refused."""
+        """The contents of the seal; one that is missing or damaged is refused."""
         again = f"check what is in the run and seal it with `anydepth seal {self.folder}`"
         try:
             return SealedFiles.from_json(checked_object(self.file.read_bytes()))
@@ -231,7 +231,7 @@ class Seal:
 
     @contextmanager
     def _changing(self) -> Iterator[SealedFiles]:
-        """What the seal tells, to be changed and written back; no other process changes it
+        """The contents of the seal, to be changed and written back; no other process changes it
         meanwhile."""
         with self._lock():
             sealed = self.contents()
@@ -259,7 +259,7 @@ def is_sealed(name: str) -> bool:
 
 
 def check_kind(path: Path) -> None:
-    """Refuses what is there and is no file: reading a pipe or writing to one may wait for ever, and
+    """Refuses what is there and is no file: reading a pipe or writing to one may wait forever, and
     a device has no end."""
     if path.exists() and not path.is_file():
         raise RunError(f"{path} is not a file; remove it, or restore it from a copy")

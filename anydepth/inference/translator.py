@@ -132,7 +132,7 @@ class Translator:
 
     def operating_point(self, wish: Wish, *, policy: str | None = None) -> tuple[OperatingPoint, PointSet]:
         """The operating point of the run that meets `wish` best, and the tuning that found it."""
-        if not wish.is_made:
+        if wish.is_empty:
             raise UsageError("nothing was wished for; give average_exit, flops or bleu_drop, as in average_exit=2")
         if self.run is None:
             raise UsageError(

@@ -1,1 +1,1 @@
-"""What long work tells people: lines, bars and heartbeats."""
+"""What long work shows people: lines, bars and heartbeats."""

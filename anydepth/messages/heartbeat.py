@@ -1,5 +1,5 @@
-"""Long work that cannot tell how far it is: how long it has been at it, in place on a terminal and
-in lines in a log."""
+"""Long work whose progress is unknown: the time that it has taken so far, in place on a terminal
+and in lines in a log."""
 
 import threading
 import time
@@ -11,6 +11,8 @@ from weakref import WeakSet
 
 from rich.console import Console
 
+from anydepth.messages.say import Say
+
 Result = TypeVar("Result")
 
 _begun: "WeakSet[Future[Any]]" = (
@@ -21,12 +23,12 @@ SECONDS_BEFORE_A_LINE = 10.0
 SECONDS_ON_A_TERMINAL = 1.0
 
 
-def told_while_waiting(work: Callable[[], Result], what: str, report: Callable[[str], None]) -> Result:
-    """What `work` returns or raises. While it goes on, `what` is told with the time that it has
-    taken; of short work nothing is.
+def with_heartbeat(work: Callable[[], Result], what: str, say: Say) -> Result:
+    """What `work` returns or raises. While it goes on, `what` is shown with the time that it has
+    taken; short work shows nothing.
 
-    The work is done beside, so that Ctrl-C ends the waiting at once even where the work is deep in
-    a library; the thread that does it ends with the process, which `is_at_work` is for.
+    The work is done in a thread of its own, so that Ctrl-C ends the waiting at once even where the
+    work is deep in a library; that thread ends with the process, which `is_at_work` is for.
     """
     future: Future[Result] = Future()
     _begun.add(future)
@@ -38,7 +40,7 @@ def told_while_waiting(work: Callable[[], Result], what: str, report: Callable[[
         while not wait([future], timeout=pause).done:
             text = f"{what}: at work for {time.monotonic() - started:,.0f} seconds"
             if not console.is_terminal:
-                report(text)
+                say(text)
             elif status is None:
                 status = shown.enter_context(console.status(text))
             else:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from anydepth.errors import UsageError
 from anydepth.files.atomic import write_text
+from anydepth.messages.say import Say
 from anydepth.report.agreement import agreement_section
 from anydepth.report.behaviour import behaviour_sections
 from anydepth.report.beyond import cost_section, rivals_section, seq_bleu_section
@@ -29,7 +30,7 @@ LAST_SECTIONS: tuple[tuple[str, Callable[[StudyRecords], Section]], ...] = (
 )
 
 
-def write_report(folder: Path, *, to: Path | None, say: Callable[[str], None]) -> None:
+def write_report(folder: Path, *, to: Path | None, say: Say) -> None:
     """Writes report.html, report.md and pictures/*.svg to `to`, or into the study's own folder."""
     folder = Path(folder)
     to = folder if to is None else Path(to)

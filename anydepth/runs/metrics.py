@@ -11,12 +11,12 @@ from anydepth.runs.run import Run
 
 
 def metric_line(values: Mapping[str, Any]) -> str:
-    """The line that tells `values`."""
+    """The line that holds `values`."""
     return json.dumps(with_checksum(values)) + "\n"
 
 
 def read_metrics(run: Run) -> list[tuple[bytes, dict[str, Any]]]:
-    """The lines of the run's metrics with what each tells; a damaged one is refused, and one that a
+    """The lines of the run's metrics with what each holds; a damaged one is refused, and one that a
     kill cut short is left out."""
     path = run.metrics_file
     data = path.read_bytes() if path.is_file() else b""
@@ -35,7 +35,7 @@ def read_metrics(run: Run) -> list[tuple[bytes, dict[str, Any]]]:
 
 
 def sealable_metrics(data: bytes) -> tuple[bytes, int]:
-    """The lines of `data` that tell of an update, each with a checksum of what it tells now, and
+    """The lines of `data` that have an update, each with a checksum of what it holds now, and
     how many lines do not."""
     kept, lost = [], 0
     for line in data.split(b"\n")[:-1]:

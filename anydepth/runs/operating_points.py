@@ -60,8 +60,8 @@ class PointSet:
     engine: str = ""  # older points do not say; theirs was one of float32
 
     def otherwise(self, search: SearchSettings, *, engine: str) -> str:
-        """In which other way than the points were measured search goes here, such as "beam 5, 8-bit
-        products"; empty if in none."""
+        """How search here differs from the search that the points were measured with, such as "beam
+        5, 8-bit products"; empty if it does not."""
         own, here = (8 if name.endswith("int8") else 32 for name in (self.engine, engine))
         parts = [
             f"beam {search.beam}" if search.beam != self.beam else "",
@@ -100,9 +100,9 @@ class Wish:
             raise UsageError(f"--bleu-drop {self.bleu_drop:g} must not be negative; 0 asks for the BLEU of full depth")
 
     @property
-    def is_made(self) -> bool:
-        """Whether anything was wished for."""
-        return not (self.average_exit is None and self.flops is None and self.bleu_drop is None)
+    def is_empty(self) -> bool:
+        """Whether nothing was wished for."""
+        return self.average_exit is None and self.flops is None and self.bleu_drop is None
 
     def describe(self) -> str:
         """The wish in the words of the command line."""
@@ -123,12 +123,12 @@ class Wish:
 
 
 def weights_fingerprint(run: Run) -> str:
-    """What tells the weights of a run from all others."""
+    """What distinguishes the weights of a run from all others."""
     return known_hash(run.weights_file)
 
 
 def text_fingerprint(prefix: str, *languages: str) -> str:
-    """What tells the text PREFIX from all others, whatever its name."""
+    """What distinguishes the text PREFIX from all others, whatever its name."""
     return "-".join(known_hash(side_path(prefix, language))[:16] for language in languages)
 
 
@@ -173,11 +173,11 @@ def choose_point(sets: Sequence[PointSet], wish: Wish, *, policy: str | None = N
     check_not_empty(policy)
     named = [each for each in sets if policy is None or policy in (each.policy, each.policy.partition(":")[0])]
     if len({(each.valid_fingerprint, each.beam, each.length_penalty) for each in named}) > 1:
-        told = ", ".join(
+        ways = ", ".join(
             f"{each.policy} ({each.valid}, beam {each.beam}, length penalty {each.length_penalty:g})" for each in named
         )
         raise UsageError(
-            f"the operating points were measured in different ways: {told}; name one with --policy, or tune them alike"
+            f"the operating points were measured in different ways: {ways}; name one with --policy, or tune them alike"
         )
     places = [(wish.excess(point, each.full_depth_bleu), point) for each in named for point in each.points]
     if not places:

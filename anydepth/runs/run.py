@@ -38,7 +38,7 @@ class Run:
 
     @property
     def seal(self) -> Seal:
-        """What tells whether a file of the run is whole and its own."""
+        """The record of the run's files, by which each is known to be whole and its own."""
         return Seal(self.folder)
 
     @property
@@ -55,12 +55,12 @@ class Run:
 
     @property
     def start_file(self) -> Path:
-        """The weights that training starts from, where it does not start from chance."""
+        """The weights that training starts from, where it does not start from random ones."""
         return self.folder / "start.safetensors"
 
     @property
     def origin_file(self) -> Path:
-        """Which run those weights are of; a run that starts from chance has none."""
+        """Which run those weights are of; a run that starts from random weights has none."""
         return self.folder / "origin.json"
 
     @property
@@ -80,13 +80,13 @@ class Run:
         return self.folder / "operating_points.json"
 
     def best_file(self, update: int) -> Path:
-        """The weights of the best validation so far, which the training state tells the update
+        """The weights of the best validation so far, which the training state holds the update
         of."""
         return self.folder / f"best-{update:07d}.safetensors"
 
     def best_files(self) -> list[Path]:
-        """The stored best weights, oldest first; one that went missing is among them, so that it is
-        missed."""
+        """The stored best weights, oldest first; a missing one is listed too, so that its absence
+        is noticed."""
         return [self.folder / name for name in self.seal.names() if re.fullmatch(r"best-\d{7,}\.safetensors", name)]
 
     @property
@@ -114,8 +114,8 @@ class Run:
         return self.folder / "checkpoints" / f"update-{update:07d}.safetensors"
 
     def checkpoints(self) -> list[tuple[int, Path]]:
-        """The stored checkpoints with their updates, oldest first; one that went missing is among
-        them, so that it is missed."""
+        """The stored checkpoints with their updates, oldest first; a missing one is listed too,
+        so that its absence is noticed."""
         stored = [re.fullmatch(r"checkpoints/update-(\d{7,})\.safetensors", name) for name in self.seal.names()]
         return sorted((int(match[1]), self.folder / match[0]) for match in stored if match)
 
@@ -178,8 +178,8 @@ def create_run(
     """A new run directory that holds the settings, the tokenizers and the weights to `start` from,
     those of the run `origin`, if any.
 
-    An existing one is never replaced without being told to. `oracle_scores`, where given, is copied
-    as it is.
+    An existing one is never replaced unless `overwrite` is set. `oracle_scores`, where given, is
+    copied as it is.
 
     It is made beside its place and moved there when all is well, so that a mistake in the settings
     costs no earlier run.

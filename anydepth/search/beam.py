@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from anydepth.exits.policies import Policy
+from anydepth.exits.policies import EncodedSource, Policy
 from anydepth.model.cache import DecoderCache
 from anydepth.model.transformer import Transformer
 from anydepth.search.decoding import NEVER_PRODUCED, SearchSettings
@@ -66,7 +66,9 @@ def search(
         memory = model.encode(source, source_mask) if memory is None else memory
         cache = model.start_cache(memory, source_mask)
         limits = settings.limits(source_mask, max_length=model.config.max_length)
-        frontier = start_frontier(limits, policy.plan(source, source_mask, memory, limit=int(limits.max())))
+        frontier = start_frontier(
+            limits, policy.plan(EncodedSource(source, source_mask, memory), limit=int(limits.max()))
+        )
         while len(frontier.sentences):
             planned = frontier.planned[:, cache.time].repeat_interleave(frontier.totals.shape[1])
             decisions = policy.decisions()

@@ -1,5 +1,5 @@
-"""Batches by token budget: padded tensors, and an endless shuffled stream that can be taken up at
-any position."""
+"""Batches by token budget: padded tensors, and an endless shuffled stream that can be continued
+from any position."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -170,7 +170,7 @@ class BatchStream:
 def training_batches(
     stream: BatchStream, position: Position, *, rank: int, world: int, accumulation: int
 ) -> Iterator[tuple[list[Batch], Position]]:
-    """One item an optimizer update: the batches of this rank, and the position after the update,
+    """One item per optimizer update: the batches of this rank, and the position after the update,
     equal on all ranks.
 
     An update takes world * accumulation batches of the stream, and rank r those in slots r, r +

@@ -50,7 +50,9 @@ def decoded_lines(file: ReadableLines, name: str) -> Iterator[str]:
     messages."""
     for number, raw in enumerate(_bounded_lines(file), start=1):
         if len(raw) > LONGEST_LINE:
-            raise CorpusError(f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence a line")
+            raise CorpusError(
+                f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence per line"
+            )
         if number == 1:
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if not raw:
@@ -148,4 +150,4 @@ def _pairs_in_step(source_path: Path, target_path: Path) -> Iterator[tuple[str, 
             "where they part"
         )
     if source_count == 0:
-        raise CorpusError(f"{source_path} and {target_path} are empty; give files with one sentence a line")
+        raise CorpusError(f"{source_path} and {target_path} are empty; give files with one sentence per line")

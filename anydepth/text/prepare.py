@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from anydepth.files.checksums import file_hash
 from anydepth.files.locks import one_writer
 from anydepth.files.reading import json_of
 from anydepth.files.seal import SEAL_NAME, Seal
+from anydepth.messages.say import Say, say_nothing
 from anydepth.text.corpus import PairFilter, read_pairs, side_path
 from anydepth.text.prepared import (
     LANGUAGE,
@@ -82,9 +83,7 @@ class PrepareSettings:
         return {split: str(prefix) for split, prefix in given.items() if prefix is not None}
 
 
-def prepare(
-    settings: PrepareSettings, to: Path, *, overwrite: bool = False, report: Callable[[str], None] = lambda line: None
-) -> Manifest:
+def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, say: Say = say_nothing) -> Manifest:
     """The manifest of the folder `to`, which is there only once everything in it is written.
 
     Tokenizers are trained on the training text, or taken from elsewhere; unfit training pairs are
@@ -93,11 +92,11 @@ def prepare(
     """
     to = Path(os.path.realpath(to))
     with one_writer(to):
-        return _prepared(settings, to, overwrite=overwrite, report=report)
+        return _prepared(settings, to, overwrite=overwrite, say=say)
 
 
-def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, report: Callable[[str], None]) -> Manifest:
-    """`prepare` for the one who writes to the folder."""
+def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, say: Say) -> Manifest:
+    """`prepare`, while no other process may write to the folder."""
     atomic.put_back(to)
     _check_place(to, overwrite=overwrite)
     languages = (settings.source_lang, settings.target_lang)
@@ -111,12 +110,10 @@ def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, report: C
             if split != "train":  # first, because it finds their faults before the long work
                 _write_references(split, prefix, languages, folder)
         known = settings.tokenizer_from is not None
-        tokenizers = (
-            _known_tokenizers(settings, folder, report) if known else _train_tokenizers(settings, folder, report)
-        )
+        tokenizers = _known_tokenizers(settings, folder, say) if known else _train_tokenizers(settings, folder, say)
         splits = {
             split: _encode_split(
-                split, prefix, tokenizers, folder, fit=settings.fit if split == "train" else None, report=report
+                split, prefix, tokenizers, folder, fit=settings.fit if split == "train" else None, say=say
             )
             for split, prefix in settings.prefixes.items()
         }
@@ -133,7 +130,7 @@ def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, report: C
     return manifest
 
 
-def _known_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
+def _known_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict[str, Tokenizer]:
     """The tokenizers of a run or of a prepared folder, saved in the folder; they must be joint or
     separate as the settings say."""
     origin = Path(str(settings.tokenizer_from))
@@ -151,7 +148,7 @@ def _known_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[
         data = Seal(origin).read(origin / name) if is_run else PreparedData.open(origin).contents(name)
         tokenizers[language] = Tokenizer.from_bytes(data, origin / name)
         tokenizers[language].save(folder / tokenizer_name(language, joint=settings.joint))
-    report(f"using the vocabulary of {origin}")
+    say(f"using the vocabulary of {origin}")
     return dict.fromkeys(tokenizers, tokenizers[settings.source_lang]) if settings.joint else tokenizers
 
 
@@ -165,18 +162,18 @@ def _sides_of_run(folder: Path) -> dict[str, str]:
         raise CorpusError(f"{note} does not tell the languages of the run; restore it from a copy") from error
 
 
-def _train_tokenizers(settings: PrepareSettings, folder: Path, report: Callable[[str], None]) -> dict[str, Tokenizer]:
+def _train_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict[str, Tokenizer]:
     """The tokenizer of each language, saved in the folder; a joint one is the same object twice."""
     languages = (settings.source_lang, settings.target_lang)
 
     def train(name: str, lines: Iterator[str]) -> Tokenizer:
         pieces = DEFAULT_VOCAB_SIZE if settings.vocab_size is None else settings.vocab_size
-        report(f"{name}: learning {pieces:,} pieces from at most {settings.sample:,} lines")
+        say(f"{name}: learning {pieces:,} pieces from at most {settings.sample:,} lines")
         tokenizer = train_tokenizer(
-            lines, vocab_size=pieces, sample=settings.sample, report=lambda text: report(f"{name}: {text}")
+            lines, vocab_size=pieces, sample=settings.sample, say=lambda text: say(f"{name}: {text}")
         )
         tokenizer.save(folder / name)
-        report(f"{name}: has {tokenizer.size:,} pieces")
+        say(f"{name}: has {tokenizer.size:,} pieces")
         return tokenizer
 
     if settings.joint:
@@ -197,7 +194,7 @@ def _encode_split(
     folder: Path,
     *,
     fit: PairFilter | None,
-    report: Callable[[str], None],
+    say: Say,
 ) -> SplitCounts:
     """Counts of one split, whose token files it writes; without `fit` every pair is kept."""
     source_lang, target_lang = tokenizers
@@ -224,7 +221,7 @@ def _encode_split(
             target_writer.append([target for _, target in encoded])
             read += len(pairs)
             if read % PAIRS_BETWEEN_REPORTS == 0:
-                report(f"{split}: {read:,} pairs read, {2 * read / (time.perf_counter() - started):,.0f} lines/s")
+                say(f"{split}: {read:,} pairs read, {2 * read / (time.perf_counter() - started):,.0f} lines/s")
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items())) or "none"
     if source_writer.sentences == 0:
         raise CorpusError(
@@ -232,7 +229,7 @@ def _encode_split(
             "each other, "
             "or raise --max-tokens and --max-ratio"
         )
-    report(f"{split}: {source_writer.sentences:,} pairs kept, dropped: {reasons}")
+    say(f"{split}: {source_writer.sentences:,} pairs kept, dropped: {reasons}")
     return SplitCounts(
         pairs=source_writer.sentences,
         dropped=dict(sorted(dropped.items())),
@@ -260,7 +257,7 @@ def _fitting(
 
 
 def _write_references(split: str, prefix: str, languages: tuple[str, str], folder: Path) -> None:
-    """Copies the text of one split as plain UTF-8 with one sentence a line."""
+    """Copies the text of one split as plain UTF-8 with one sentence per line."""
     source_lang, target_lang = languages
     with (
         open(folder / f"{split}.{source_lang}", "w", encoding="utf-8", newline="\n") as source_file,

@@ -60,7 +60,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Manifest":
-        """The manifest whose JSON object this is; a ValueError tells what cannot be."""
+        """The manifest whose JSON object this is; a ValueError says what is impossible."""
         fields = {name: value for name, value in values.items() if name != "format"}
         try:
             manifest = TypeAdapter(cls).validate_json(json.dumps(fields), strict=True)
@@ -71,7 +71,7 @@ class Manifest:
         return manifest
 
     def check(self) -> None:
-        """A ValueError where what the manifest tells cannot be true of any folder that `prepare`
+        """A ValueError where what the manifest says cannot be true of any folder that `prepare`
         wrote."""
         if not all(re.fullmatch(LANGUAGE, name) for name in self.languages) or self.source_lang == self.target_lang:
             raise ValueError(f"its languages are {self.source_lang!r} and {self.target_lang!r}")
@@ -182,8 +182,8 @@ class PreparedData:
         name = tokenizer_name(language, joint=self.is_joint)
         tokenizer = Tokenizer.from_bytes(self.contents(name), self.folder / name)
         if tokenizer.size != self.manifest.vocab_sizes[language]:
-            told = f"{tokenizer.size:,} pieces, but {MANIFEST_NAME} says {self.manifest.vocab_sizes[language]:,}"
-            raise CorpusError(f"{self.folder / name} has {told}; prepare the data again")
+            sizes = f"{tokenizer.size:,} pieces, but {MANIFEST_NAME} says {self.manifest.vocab_sizes[language]:,}"
+            raise CorpusError(f"{self.folder / name} has {sizes}; prepare the data again")
         return tokenizer
 
     def _check_file(self, name: str) -> None:

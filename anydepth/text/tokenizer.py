@@ -7,7 +7,7 @@ import math
 import os
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import SupportsIndex
@@ -17,7 +17,8 @@ import sentencepiece
 from anydepth.errors import CorpusError
 from anydepth.files import atomic
 from anydepth.files.reading import LARGE, Unreadable, read_bytes
-from anydepth.messages.heartbeat import told_while_waiting
+from anydepth.messages.heartbeat import with_heartbeat
+from anydepth.messages.say import Say, say_nothing
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -128,13 +129,13 @@ def train_tokenizer(
     vocab_size: int,
     sample: int = 1_000_000,
     seed: int = 1,
-    report: Callable[[str], None] = lambda text: None,
+    say: Say = say_nothing,
 ) -> Tokenizer:
     """A BPE tokenizer of exactly `vocab_size` pieces, learned from at most `sample` lines drawn at
     random.
 
     The lines are read once and only the drawn ones are held in memory. Same lines and seed, same
-    tokenizer. SentencePiece does not tell how far it is, so `report` gets a line now and then that
+    tokenizer. SentencePiece does not report its progress, so `say` gets a line now and then that
     it is at work.
     """
     drawn = draw_lines(lines, sample=sample, seed=seed)
@@ -143,7 +144,7 @@ def train_tokenizer(
         raise CorpusError("a tokenizer needs text to learn from but no line has any; check the training files")
     try:
         what = f"learning {vocab_size:,} pieces from {len(drawn):,} lines"
-        return Tokenizer(told_while_waiting(lambda: _train(drawn, vocab_size), what, report))
+        return Tokenizer(with_heartbeat(lambda: _train(drawn, vocab_size), what, say))
     except RuntimeError as error:
         raise CorpusError(_training_failure(str(error), vocab_size)) from error
 

@@ -1,4 +1,8 @@
-"""One process or many: the same calls, which do nothing when there is one."""
+"""One process or many: the same calls, which do nothing when there is one.
+
+An error that ends training is reported by one worker; the others end with `OtherWorkerReports`,
+which the command turns into an exit code without a message.
+"""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +13,9 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-# Were DistributedDataParallel the last to let go of the group, its end could wait for ever for a
+from anydepth.errors import AnydepthError, OtherWorkerReports
+
+# Were DistributedDataParallel the last to let go of the group, its end could wait forever for a
 # thread that waits for Python (https://github.com/pytorch/pytorch/issues/56297), so the group is
 # held here until the process ends.
 _held: list[object] = []
@@ -37,6 +43,20 @@ class Workers:
         """Returns when every worker has come here."""
         if self.world > 1:
             distributed.barrier()
+
+    def stop_together(self, error: Exception | None) -> None:
+        """Returns where no worker has an `error`; else it is raised in the worker that has it, and
+        the others end silently."""
+        has_any = self.sum(torch.tensor(float(error is not None), device=self.device)).item() > 0
+        if error is not None:
+            raise error
+        if has_any:
+            raise OtherWorkerReports
+
+    def reported_by_main(self, error: AnydepthError) -> AnydepthError:
+        """What to raise for an `error` that all workers have: the main one reports it, the others
+        end silently with its exit code."""
+        return error if self.is_main else OtherWorkerReports(error.exit_code)
 
     def wrap(self, objective: nn.Module) -> nn.Module:
         """`objective`, whose gradients are averaged over the workers where there are several."""

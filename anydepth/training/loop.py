@@ -8,7 +8,9 @@ from torch import Tensor
 
 from anydepth.bleu_oracle.table import training_scores
 from anydepth.errors import CorpusError, Interrupted, RunError, TrainingError
+from anydepth.evaluation.measure import validation_scorer
 from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.messages.times import describe_seconds
 from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
 from anydepth.runs.models import check_shape, new_model, start_from
 from anydepth.runs.run import INTERRUPTED, Run
@@ -16,28 +18,23 @@ from anydepth.text.batches import Batch, BatchStream, Position, training_batches
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
+from anydepth.training.reporting import RecentMeans, Reporter, describe_exit_figures, describe_exits
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
 from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state
-from anydepth.training.update import accumulate_gradients, clip_and_step, failure
+from anydepth.training.update import accumulate_gradients, clip_and_step, end_training
 from anydepth.training.validation import validation_exit_loss, validation_losses
 
 ScoreExits = Callable[[AdaptiveTransformer], list[float]]
 
 
 class Training:
-    """One run of training: what changes while it goes on, and the steps that change it.
+    """One run of training: what changes while it goes on, and the steps that change it."""
 
-    `score_exits` gives the BLEU of every exit on some validation sentences; it is passed in because
-    scoring lies beyond training.
-    """
-
-    def __init__(
-        self, run: Run, data: PreparedData, workers: Workers, reporter: Reporter, score_exits: ScoreExits
-    ) -> None:
-        self.run, self.data, self.workers, self.reporter, self.score_exits = run, data, workers, reporter, score_exits
+    def __init__(self, run: Run, data: PreparedData, workers: Workers, reporter: Reporter) -> None:
+        self.run, self.data, self.workers, self.reporter = run, data, workers, reporter
         self.config = run.config
+        self.score_exits: ScoreExits = validation_scorer(data, self.config)
         if run.seal.has(run.state_file):
             check_shape(run, run.state_file, prefix="model.")
         torch.manual_seed(self.config.training.seed)
@@ -56,10 +53,10 @@ class Training:
     def resume(self) -> None:
         """Goes back to the last saved state."""
         self.progress = load_state(self.run.state_file, self.model, self.optimizer)
-        self.reporter.forget_after(self.progress.update)
+        self.reporter.drop_metrics_after(self.progress.update)
         if self.workers.is_main:
             self.run.seal.remove(file for update, file in self.run.checkpoints() if update > self.progress.update)
-        self.forget_other_bests()
+        self.remove_other_bests()
         if budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds) >= 1:
             more = "to train on, raise training.updates or --minutes, which count from the beginning of the run"
             self.reporter.say(f"the budget was spent after update {self.progress.update:,}; {more}")
@@ -75,14 +72,14 @@ class Training:
             stream, progress.position, rank=workers.rank, world=workers.world, accumulation=config.accumulation
         )
         spent_before, started = progress.seconds, time.monotonic()
-        recent = Recent()
+        recent = RecentMeans()
         with self.stop.on_signals():
             while not self.is_over():
                 mine, position = self.next_batches(batches)
                 update, rate = progress.update + 1, learning_rate(config, progress.update + 1, seconds=progress.seconds)
                 sums = accumulate_gradients(self.objective, mine, workers, seed=config.seed, update=update)
                 if not clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
-                    raise failure(
+                    end_training(
                         mine, sums.batch_losses, workers, update=update, text_of=self.source_text, advice=self.advice()
                     )
                 progress.update, progress.position = update, position
@@ -97,8 +94,8 @@ class Training:
             self.end()
 
     def next_batches(self, batches: Iterator[tuple[list[Batch], Position]]) -> tuple[list[Batch], Position]:
-        """The batches of the next update; a place in the data that there is not came out of the
-        saved state."""
+        """The batches of the next update; a place that the data does not have came from
+        the saved state."""
         try:
             return next(batches)
         except CorpusError as error:
@@ -117,14 +114,14 @@ class Training:
             self.stop.is_asked = True
         return ended > 0 or asked > 0
 
-    def report(self, recent: "Recent", rate: float) -> None:
-        """Moves the bar, and every `log_every` updates tells the mean loss of each exit since the
+    def report(self, recent: "RecentMeans", rate: float) -> None:
+        """Moves the bar, and every `log_every` updates writes the mean loss of each exit since the
         last time."""
         progress, used = (
             self.progress,
             budget_used(self.config.training, self.progress.update, seconds=self.progress.seconds),
         )
-        left = describe_time(progress.seconds * (1 - used) / used if used else 0.0)
+        left = describe_seconds(progress.seconds * (1 - used) / used if used else 0.0)
         self.reporter.progress(
             used, f"nll {recent.losses[0]:.2f}-{recent.losses[-1]:.2f}  {recent.speed:,.0f} tokens/s  {left} left"
         )
@@ -155,11 +152,11 @@ class Training:
         if self.workers.is_main:
             self.model.eval()
             losses = validation_losses(self.model, self.data.pairs("valid"), batch_tokens=config.batch_tokens)
-            exits = self.validated_exits()
+            exits = self.validation_exit_figures()
             bleu = self.score_exits(self.model) if config.sentences else []
             self.model.train()
-            told = f"  exit loss {exits['exit_loss']:.3f}" if exits else ""
-            text = f"update {progress.update:,}  valid nll {describe_exits(losses)}{told}"
+            exit_text = f"  exit loss {exits['exit_loss']:.3f}" if exits else ""
+            text = f"update {progress.update:,}  valid nll {describe_exits(losses)}{exit_text}"
             self.reporter.say(text + (f"  BLEU {describe_exits(bleu, digits=1)}" if bleu else ""))
             self.reporter.measured(
                 "valid",
@@ -177,7 +174,7 @@ class Training:
         progress.validated_update = progress.update
         self.workers.wait()
 
-    def validated_exits(self) -> dict[str, float]:
+    def validation_exit_figures(self) -> dict[str, float]:
         """The exit loss of the halting module on the validation set, where there is one."""
         if self.model.halting is None:
             return {}
@@ -190,25 +187,25 @@ class Training:
         }
 
     def save(self) -> None:
-        """Leaves a state to go on from, and the weights of the last checkpoints for averaging."""
+        """Saves a state to resume from, and the weights of the last checkpoints for averaging."""
         self.check_weights()
         if not self.workers.is_main or self.progress.update == 0:
             return
         save_tensors(self.run.checkpoint_file(self.progress.update), model_tensors(self.model))
-        self.leave_state()
+        self.save_to_resume()
         self.run.seal.remove(file for _, file in self.run.checkpoints()[: -self.config.training.average])
 
-    def leave_state(self) -> None:
-        """Leaves a state to go on from, and no checkpoint: an interrupted run must average what one
-        without a pause does."""
+    def save_to_resume(self) -> None:
+        """Saves a state to resume from, and no checkpoint: an interrupted run must average the same
+        checkpoints as one without a pause."""
         self.check_weights()
         if self.workers.is_main and self.progress.update > 0:
             save_state(self.run.state_file, self.model, self.optimizer, self.progress)
-            self.forget_other_bests()
+            self.remove_other_bests()
             self.run.seal.add_metrics(self.run.metrics_file.read_bytes())
 
-    def forget_other_bests(self) -> None:
-        """Removes the best weights that the state on disk does not tell of: no longer needed, or of
+    def remove_other_bests(self) -> None:
+        """Removes the best weights that the state on disk does not name: no longer needed, or of
         updates that are done again."""
         if self.workers.is_main:
             kept = self.run.best_file(self.progress.best_update)
@@ -217,25 +214,27 @@ class Training:
     def check_weights(self) -> None:
         """Stops every worker before weights that are not numbers are saved or measured."""
         if bad := not_finite(model_tensors(self.model)):
-            what = (
-                f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; "
-                f"{self.advice()}"
+            raise self.workers.reported_by_main(
+                TrainingError(
+                    f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; "
+                    f"{self.advice()}"
+                )
             )
-            raise TrainingError(what if self.workers.is_main else "")
 
     def end(self) -> None:
-        """Leaves a state and says how to go on, or measures once more and chooses the final
+        """Saves a state and says how to resume, or measures once more and chooses the final
         weights."""
         progress = self.progress
         if self.stop.is_asked:
-            self.leave_state()
-            told = self.leave_unfinished_weights() if self.workers.is_main else ""
+            self.save_to_resume()
+            kept = self.save_unfinished_weights() if self.workers.is_main else ""
             self.workers.wait()
-            how = (
-                f"stopped after update {progress.update:,}; {told}go on with `anydepth train --resume --to "
-                f"{self.run.folder}`"
+            raise self.workers.reported_by_main(
+                Interrupted(
+                    f"stopped after update {progress.update:,}; {kept}go on with `anydepth train --resume --to "
+                    f"{self.run.folder}`"
+                )
             )
-            raise Interrupted(how if self.workers.is_main else "")
         if progress.validated_update != progress.update:
             self.validate()
         self.save()
@@ -250,7 +249,7 @@ class Training:
         else:
             tensors, origin = model_tensors(self.model), "the last update"
         save_tensors(self.run.weights_file, tensors)
-        spent = describe_time(progress.seconds)
+        spent = describe_seconds(progress.seconds)
         self.reporter.say(
             f"trained {progress.update:,} updates in {spent}; {self.run.weights_file} has the weights of {origin}"
         )
@@ -260,9 +259,9 @@ class Training:
         update = self.progress.best_update
         return load_weights(self.run.best_file(update))[0], f"the best validation (update {update:,})"
 
-    def leave_unfinished_weights(self) -> str:
-        """Leaves weights to translate with until training goes on, and tells which; those of a
-        training that ended stay."""
+    def save_unfinished_weights(self) -> str:
+        """Saves weights to translate with until training is resumed, and returns a text that says
+        which; those of a training that ended stay."""
         run, progress = self.run, self.progress
         if progress.update == 0 or (run.weights_file.exists() and run.interrupted_at() is None):
             return ""

@@ -104,7 +104,7 @@ def chunked_cross_entropy(
     replace `weights` in the gradient alone: the scaling of appendix A. `precision` is that of the
     matrix products, the logits and their softmax (bfloat16 leaves a loss about three digits); sums
     stay in the precision of `hidden`. `is_for_oracle` makes the logits in the precision of
-    `hidden`, too, whatever that of the gradient's products, and tells in which rows the target is
+    `hidden`, too, whatever that of the gradient's products, and returns in which rows the target is
     the argmax, of equal words the first.
     """
     gradient_weights = weights if gradient_weights is None else gradient_weights

@@ -8,12 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from anydepth.bleu_oracle.oracle import score_oracle_targets
 from anydepth.bleu_oracle.table import ScoreTable
 from anydepth.config.schema import Config, exit_weights
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
-from anydepth.exits.oracles import OracleError, oracle_exits, score_oracle
+from anydepth.exits.oracles import OracleError, oracle_exits
 from anydepth.model.gradients import supervision_scales
 from anydepth.text.batches import Batch
 from anydepth.training.losses import chunked_cross_entropy
@@ -88,7 +89,7 @@ class TrainingObjective(nn.Module):
             case "layerdrop":
                 kept = kept_blocks(self.model.blocks, self.training_config.layer_drop, update_seed)
                 scored = self.decoding_loss([self.last_rows(batch, memory, kept)])
-                return _sums(scored.total + 0.0 * self.weight_of_others(kept), scored)
+                return _sums(scored.total + 0.0 * self.sum_of_skipped_weights(kept), scored)
             case "mixed":
                 scored = self.decoding_loss(self.mixed_rows(batch, memory, self.uniform_paths(batch, seed)))
                 return _sums(scored.total, scored)
@@ -116,8 +117,8 @@ class TrainingObjective(nn.Module):
         scored: ScoredRows,
         seed: int,
     ) -> BatchSums:
-        """L_dec + alpha L_exit (Eq. 7), whose exit part reaches the encoder and decoder unless it
-        is told to stop at their states.
+        """L_dec + alpha L_exit (Eq. 7), whose exit part reaches the encoder and decoder unless
+        `stop_gradient` ends it at their states.
 
         Beyond the paper, `path_weight` adds the mixed loss (Eq. 5) of one path whose exits are
         drawn from q, so that the upper blocks learn to read states that were copied as they will
@@ -125,22 +126,24 @@ class TrainingObjective(nn.Module):
         """
         config, halting = self.exits_config, self.model.halting
         assert halting is not None
-        oracle, taught = self.lesson(batch, scored)
+        oracle, has_oracle = self.oracle_targets(batch, scored)
         seen = (states.detach(), memory.detach()) if config.stop_gradient else (states, memory)
         log_probs = halting.exit_log_probs(*seen, batch.source_mask)
-        own_loss = exit_loss(log_probs, oracle, taught)
+        own_loss = exit_loss(log_probs, oracle, has_oracle)
         total = scored.total + config.exit_loss_weight * own_loss
         if config.path_weight > 0:
             paths = drawn_exits(log_probs.detach(), seed)
             total = total + config.path_weight * self.decoding_loss(self.mixed_rows(batch, memory, paths)).total
         chosen = halting.default_exits(log_probs.detach())
-        counted = ((oracle, taught), (chosen, batch.target_mask))
+        counted = ((oracle, has_oracle), (chosen, batch.target_mask))
         counts = [torch.bincount(exits[where] - 1, minlength=self.model.blocks) for exits, where in counted]
         return _sums(total, scored)._replace(
             exit_loss=own_loss.detach(), oracle_exits=counts[0], halting_exits=counts[1]
         )
 
-    def lesson(self, batch: Batch, scored: ScoredRows) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
+    def oracle_targets(
+        self, batch: Batch, scored: ScoredRows
+    ) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
         """The oracle's exits, and the targets that it has one for: all, or with the BLEU oracle
         those of sentences that were scored.
 
@@ -149,7 +152,7 @@ class TrainingObjective(nn.Module):
         """
         if self.scores is None:
             return self.oracle(batch, scored), batch.target_mask
-        return scored_lesson(batch, self.scores, exit_penalty=self.exits_config.exit_penalty)
+        return score_oracle_targets(batch, self.scores, exit_penalty=self.exits_config.exit_penalty)
 
     def oracle(self, batch: Batch, scored: ScoredRows) -> Int[Tensor, "batch time"]:
         """The exit q* that each target should have been given, by what every exit says of it
@@ -193,7 +196,7 @@ class TrainingObjective(nn.Module):
         hidden = states[-1].flatten(0, 1).index_select(0, real_positions(batch.target_mask))
         return ExitRows(self.exits[-1], hidden, batch.targets[batch.target_mask], 1.0)
 
-    def weight_of_others(self, kept: Collection[int]) -> Float[Tensor, ""]:
+    def sum_of_skipped_weights(self, kept: Collection[int]) -> Float[Tensor, ""]:
         """The sum of all weights of the blocks left out. Times 0 it gives them a gradient of 0,
         which workers exchange and Adam expects."""
         others = [block for n, block in enumerate(self.model.decoder, 1) if n not in kept]
@@ -267,16 +270,6 @@ def kept_blocks(blocks: int, layer_drop: float, seed: int) -> tuple[int, ...]:
     draws = torch.rand(blocks, generator=torch.Generator().manual_seed(seed ^ 2))
     kept = tuple(n for n, draw in enumerate(draws.tolist(), 1) if draw >= layer_drop)
     return kept or (int(draws.argmax()) + 1,)
-
-
-def scored_lesson(
-    batch: Batch, table: ScoreTable, *, exit_penalty: float
-) -> tuple[Int[Tensor, "batch time"], Bool[Tensor, "batch time"]]:
-    """The exit of the BLEU oracle at every position, and the targets of the sentences that have
-    scores."""
-    scores, is_scored = (tensor.to(batch.targets.device) for tensor in table.of(batch.indices))
-    exits = score_oracle(scores, exit_penalty=exit_penalty)
-    return exits.unsqueeze(-1).expand(batch.targets.shape), batch.target_mask & is_scored.unsqueeze(-1)
 
 
 def path_generator(seed: int) -> torch.Generator:

@@ -1,4 +1,4 @@
-"""What training tells: a progress bar on a terminal, plain lines in a log, metrics as JSON
+"""What training shows: a progress bar on a terminal, plain lines in a log, metrics as JSON
 lines."""
 
 import sys
@@ -9,18 +9,18 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import Progress
 
 from anydepth.files.atomic import write_bytes
 from anydepth.files.seal import check_kind
+from anydepth.messages.progress import terminal_bar
 from anydepth.runs.metrics import metric_line, read_metrics
 from anydepth.runs.run import Run
 from anydepth.training.update import UpdateSums
 
 
 class Reporter:
-    """Writes events to the terminal, to train.log and to metrics.jsonl. Only the main worker has
-    one that speaks."""
+    """Writes events to the terminal, to train.log and to metrics.jsonl; in the main worker alone."""
 
     def __init__(self, run: Run, *, is_main: bool) -> None:
         self.run = run
@@ -38,12 +38,7 @@ class Reporter:
                 self.run.metrics_file.open("a", encoding="utf-8"),
             )
             if self.console.is_terminal:
-                columns = (
-                    BarColumn(bar_width=20),
-                    TextColumn("{task.percentage:>3.0f}%"),
-                    TextColumn("{task.description}", markup=False),
-                )
-                self.bar = Progress(*columns, console=self.console, transient=True)
+                self.bar = terminal_bar(self.console)
                 self.bar.add_task("starting", total=1.0)
                 self.bar.start()
         return self
@@ -76,9 +71,9 @@ class Reporter:
         if self.files is not None:
             print(metric_line({"event": event, **values}), file=self.files[1], end="", flush=True)
 
-    def forget_after(self, update: int) -> None:
+    def drop_metrics_after(self, update: int) -> None:
         """Drops the metrics of updates that are about to be done again, and a line that a kill cut
-        short; a damaged one is refused."""
+        short; a damaged line is refused."""
         if self.files is None:
             return
         log, metrics = self.files
@@ -89,7 +84,7 @@ class Reporter:
         self.files = (log, self.run.metrics_file.open("a", encoding="utf-8"))
 
 
-class Recent:
+class RecentMeans:
     """Means over the updates since the last report; time spent on other things than updates does
     not count."""
 
@@ -122,17 +117,17 @@ class Recent:
 
     @property
     def loss(self) -> float:
-        """What was minimised, a token."""
+        """What was minimised, per token."""
         return self.loss_sum / self.tokens
 
     @property
     def losses(self) -> list[float]:
-        """The negative log-likelihood of each exit, a token."""
+        """The negative log-likelihood of each exit, per token."""
         return [likelihood / max(rows, 1) for likelihood, rows in zip(self.likelihoods, self.rows, strict=True)]
 
     @property
     def exit_figures(self) -> dict[str, Any]:
-        """The exit loss a token, and the shares of tokens that the oracle and the halting module
+        """The exit loss per token, and the shares of tokens that the oracle and the halting module
         send to each exit; else nothing.
 
         Tokens that the oracle knows no exit for, where it is that of a sample of sentences, are in
@@ -147,7 +142,7 @@ class Recent:
 
     @property
     def speed(self) -> float:
-        """Target tokens a second."""
+        """Target tokens/s."""
         return self.tokens / max(self.seconds, 1e-9)
 
 
@@ -164,12 +159,6 @@ def describe_exit_figures(figures: Mapping[str, Any]) -> str:
         "/".join(f"{100 * share:.0f}" for share in figures[name]) for name in ("oracle_exits", "halting_exits")
     )
     return f"  exit loss {figures['exit_loss']:.3f}  oracle {oracle}%  halting {halting}%"
-
-
-def describe_time(seconds: float) -> str:
-    """1:02:03 or 4:05."""
-    hours, rest = divmod(int(seconds), 3600)
-    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 
 def describe_exits(values: list[float], *, digits: int = 2) -> str:

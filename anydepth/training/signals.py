@@ -1,4 +1,4 @@
-"""Stopping politely: a signal asks, the loop answers after the update at hand."""
+"""Stopping on request: a signal asks, and the loop ends after the present update."""
 
 import signal
 import threading

@@ -1,11 +1,9 @@
-"""From a command to a run that trains: new, or gone on with."""
+"""From a command to a run that trains: new, continued from another run, or resumed."""
 
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-
-import torch
 
 from anydepth.bleu_oracle.table import scores_to_learn_from, training_scores
 from anydepth.config.loading import load_config, save_config, with_changes
@@ -17,10 +15,9 @@ from anydepth.runs.metrics import read_metrics
 from anydepth.runs.run import Run, create_run, note_data, training_data, usable_data
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers, workers
-from anydepth.training.loop import ScoreExits, Training
+from anydepth.training.loop import Training
 from anydepth.training.reporting import Reporter
 
-MakeScorer = Callable[[PreparedData, Config], ScoreExits]
 # A resumed run may go on for longer or report more often, but what it computes stays what it was.
 CHANGEABLE = ("updates", "minutes", "patience", "log_every", "save_every", "final", "average")
 
@@ -101,7 +98,7 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
     data = training_data(run, data_folder)
     training_scores(run, config)  # what the oracle needs must be there
     data.verify()
-    check_left_behind(run, changed)
+    check_saved_files(run, changed)
     if data_folder is not None:
         note_data(run, data)
     if changed != config:
@@ -110,9 +107,9 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
     return run
 
 
-def check_left_behind(run: Run, config: Config) -> None:
-    """Refuses a run some of whose metrics, or of the weights that its final ones are to be made of,
-    is damaged: now, not after hours."""
+def check_saved_files(run: Run, config: Config) -> None:
+    """Refuses a run whose metrics are damaged, or whose saved weights that the final ones will be
+    made from: now, not after hours."""
     read_metrics(run)
     if not run.seal.has(run.state_file):
         return
@@ -124,7 +121,7 @@ def check_left_behind(run: Run, config: Config) -> None:
             run.seal.check(file)
 
 
-def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer) -> None:
+def train_run(folder: Path, make_run: Callable[[], Run]) -> None:
     """Trains the run that `make_run` leaves at `folder`, from its last saved state where it has
     one; every worker calls this.
 
@@ -140,25 +137,21 @@ def train_run(folder: Path, make_run: Callable[[], Run], make_scorer: MakeScorer
         run = Run(Path(folder))
         data = training_data(run)
         with Reporter(run, is_main=group.is_main) as reporter:
-            training = Training(run, data, group, reporter, make_scorer(data, run.config))
+            training = Training(run, data, group, reporter)
             if run.seal.has(run.state_file):
                 training.resume()
             else:
-                reporter.forget_after(0)
+                reporter.drop_metrics_after(0)
             training.go()
 
 
 def start_together(group: Workers, make_run: Callable[[], Run]) -> None:
-    """Makes the run in the main worker; what that refuses ends every worker, and only the main one
-    says why."""
+    """Makes the run in the main worker; an error there ends every worker, and the main one reports
+    it."""
     refusal: AnydepthError | OSError | None = None
     if group.is_main:
         try:
             make_run()
         except (AnydepthError, OSError) as error:
             refusal = error
-    is_refused = group.sum(torch.tensor(float(refusal is not None), device=group.device)).item() > 0
-    if refusal is not None:
-        raise refusal
-    if is_refused:
-        raise SystemExit(AnydepthError.exit_code)
+    group.stop_together(refusal)

@@ -1,4 +1,4 @@
-"""All that training needs to go on exactly where it was: weights, optimizer moments, counters,
+"""All that training needs to resume exactly where it was: weights, optimizer moments, counters,
 place in the data."""
 
 import json

@@ -17,17 +17,17 @@ from anydepth.training.state import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
 
 
-def alone() -> Workers:
+def single_worker() -> Workers:
     """This process as the only worker, on a GPU where there is one."""
     return Workers(0, 1, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
-class Updates:
+class TimedUpdates:
     """A fresh model that can be trained for an update at a time."""
 
     def __init__(self, config: Config, data: PreparedData) -> None:
         torch.manual_seed(config.training.seed)
-        self.workers = alone()
+        self.workers = single_worker()
         self.config = config.training
         source_vocab, target_vocab = (
             data.manifest.vocab_sizes[language] for language in (data.source_lang, data.target_lang)
@@ -65,7 +65,7 @@ def update_seconds(configs: Sequence[Config], data: PreparedData, *, rounds: int
     first = configs[0].training
     stream = BatchStream(data.pairs("train"), max_tokens=first.batch_tokens, seed=first.seed)
     batches = training_batches(stream, Position(), rank=0, world=1, accumulation=first.accumulation)
-    contestants = [Updates(config, data) for config in configs]
+    contestants = [TimedUpdates(config, data) for config in configs]
     seconds: list[list[float]] = [[] for _ in configs]
     for turn in range(rounds + 1):
         drawn = [next(batches)[0] for _ in range(updates)]

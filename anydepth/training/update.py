@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -72,19 +73,15 @@ def accumulate_gradients(
 def agreed_sums(objective: nn.Module, batch: Batch, workers: Workers, *, seeds: tuple[int, int]) -> BatchSums:
     """What `objective` says of a batch, given the seeds of the batch and of the update.
 
-    A batch that one worker's oracle refuses ends every worker, and only that one says why. Without
-    a word to the others they would wait for its gradient.
+    A batch that one worker's oracle refuses ends every worker, and that one reports why. Were the
+    others not to hear of it, they would wait for its gradient.
     """
     refusal: OracleError | None = None
     try:
         sums: BatchSums = objective(batch, *seeds)
     except OracleError as error:
         refusal = error
-    is_refused = workers.sum(torch.tensor(float(refusal is not None), device=workers.device)).item() > 0
-    if refusal is not None:
-        raise refusal
-    if is_refused:
-        raise TrainingError("")
+    workers.stop_together(refusal)
     return sums
 
 
@@ -103,7 +100,7 @@ def clip_and_step(
     return True
 
 
-def failure(
+def end_training(
     batches: Sequence[Batch],
     losses: Sequence[float],
     workers: Workers,
@@ -111,26 +108,30 @@ def failure(
     update: int,
     text_of: Callable[[int], str],
     advice: str,
-) -> TrainingError:
-    """The error for a loss or gradient that is not a number, naming the pairs of the batch that
-    caused it.
+) -> NoReturn:
+    """Raises the error for a loss or gradient that is not a number, naming the pairs of the batch
+    that caused it.
 
-    With several workers only those speak whose own loss is bad; if none is, the gradient is to
-    blame and the main worker speaks.
+    With several workers those report whose own loss is bad; if none is, the gradient is to blame
+    and the main worker reports.
     """
     bad = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
-    has_culprit = workers.sum(torch.tensor(float(len(bad)), device=workers.device)).item() > 0
-    if not bad and (has_culprit or not workers.is_main):
-        return TrainingError("")
     what, suspects = ("loss", bad) if bad else ("gradient", batches)
-    pairs = sorted(index for batch in suspects for index in batch.indices)
+    error = TrainingError(
+        f"the {what} is not a number at update {update:,}, in the batch of training pairs "
+        f"{described_pairs(suspects, text_of)}; {advice}"
+    )
+    workers.stop_together(error if bad else None)
+    raise workers.reported_by_main(error)
+
+
+def described_pairs(batches: Sequence[Batch], text_of: Callable[[int], str]) -> str:
+    """The numbers of the pairs of some batches, and the text of the first."""
+    pairs = sorted(index for batch in batches for index in batch.indices)
     shown = ", ".join(f"{index + 1:,}" for index in pairs[:20]) + (
         f" and {len(pairs) - 20} more" if len(pairs) > 20 else ""
     )
-    return TrainingError(
-        f"the {what} is not a number at update {update:,}, in the batch of training pairs {shown} "
-        f"(numbered as prepared; the first is {text_of(pairs[0])!r}); {advice}"
-    )
+    return f"{shown} (numbered as prepared; the first is {text_of(pairs[0])!r})"
 
 
 def batch_seed(seed: int, update: int, slot: int) -> int:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from anydepth.bleu_oracle.oracle import score_oracle_targets
 from anydepth.bleu_oracle.table import ScoreTable
 from anydepth.config.schema import ExitsConfig
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -12,7 +13,7 @@ from anydepth.exits.oracles import oracle_exits
 from anydepth.model.transformer import Transformer
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokens import TokenPairs
-from anydepth.training.objective import real_positions, scored_lesson
+from anydepth.training.objective import real_positions
 
 ROWS = 1024
 
@@ -58,18 +59,16 @@ def validation_exit_loss(
         memory = model.encode(batch.source, batch.source_mask)
         states = model.decode(batch.target_inputs, memory, batch.source_mask)
         if scores is None:
-            oracle, taught = (
-                oracle_exits(config, *_said_by_exits(model, batch, states), batch.target_mask),
-                batch.target_mask,
-            )
+            has_oracle = batch.target_mask
+            oracle = oracle_exits(config, *_target_scores(model, batch, states), has_oracle)
         else:
-            oracle, taught = scored_lesson(batch, scores, exit_penalty=config.exit_penalty)
-        total += exit_loss(model.halting.exit_log_probs(states, memory, batch.source_mask), oracle, taught).item()
-        tokens += int(taught.sum())
+            oracle, has_oracle = score_oracle_targets(batch, scores, exit_penalty=config.exit_penalty)
+        total += exit_loss(model.halting.exit_log_probs(states, memory, batch.source_mask), oracle, has_oracle).item()
+        tokens += int(has_oracle.sum())
     return total / max(tokens, 1)
 
 
-def _said_by_exits(model: AdaptiveTransformer, batch: Batch, states: Tensor) -> tuple[Tensor, Tensor]:
+def _target_scores(model: AdaptiveTransformer, batch: Batch, states: Tensor) -> tuple[Tensor, Tensor]:
     """The log-likelihood of each target at each exit, and whether it is the best word there: both
     (block, batch, time)."""
     likelihoods = states.new_zeros(states.shape[:3])

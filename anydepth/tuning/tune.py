@@ -2,7 +2,7 @@
 candidate (section 3.2)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from anydepth.files.checksums import checked_object, with_checksum
 from anydepth.files.reading import checked
 from anydepth.files.seal import check_kind
 from anydepth.inference.translator import Translation, Translator
+from anydepth.messages.say import Say
 from anydepth.runs.operating_points import (
     OperatingPoint,
     PointSet,
@@ -43,8 +44,6 @@ from anydepth.tuning.candidates import (
     segment_numbers,
 )
 from anydepth.tuning.replay import record
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)

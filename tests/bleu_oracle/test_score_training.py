@@ -20,7 +20,6 @@ from tiny import (
     exit_code_of,
     free_port,
     in_own_process,
-    no_scores,
     prepare_tiny,
     short_training,
     signal_at_write,
@@ -167,7 +166,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = short_training(
         "training.updates=40", "training.log_every=40", "training.save_every=40", "validation.every=40"
     )
-    train_run(folder / "run", lambda: create_run(folder / "run", config, data), lambda data, config: no_scores)
+    train_run(folder / "run", lambda: create_run(folder / "run", config, data))
     score_exits(folder / "run", ScoreSettings(metric="chrf", sentences=25), say=lambda text: None)
     return Run(folder / "run")
 
@@ -188,7 +187,7 @@ def test_a_run_learns_from_the_scores_of_another_and_its_policy_can_be_evaluated
     assert run.oracle_scores_file.read_bytes() == source.scores_file.read_bytes()
     assert not run.scores_file.exists(), "those would be of its own exits"
     shutil.rmtree(source.folder)
-    train_run(run.folder, lambda: run, lambda data, config: no_scores)
+    train_run(run.folder, lambda: run)
     lines = [json.loads(line) for line in run.metrics_file.read_text(encoding="utf-8").splitlines()]
     first, *_, last = (line for line in lines if line["event"] == "train")
     for line in (first, last):

@@ -185,7 +185,9 @@ def test_what_was_stopped_goes_on_where_it_was(own: Run, whole: Run, monkeypatch
     assert not (own.folder / "exit_scores").exists()
 
 
-def test_a_part_that_was_cut_is_told_and_decoded_again(own: Run, whole: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_was_cut_is_reported_and_decoded_again(
+    own: Run, whole: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watch_pairs(monkeypatch, stop_before=3)
     with pytest.raises(Interrupted):
         scored(own)
@@ -224,7 +226,7 @@ def test_scoring_that_is_killed_at_its_writes_ends_with_the_same_scores(own: Run
 def test_a_second_call_decodes_nothing_and_says_so(own: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     first, said = scored(own)
     assert said[-1].startswith(
-        f"{own.scores_file} has the chrf of 40 training and 5 validation pairs at {BLOCKS} exits; it took 0:00:"
+        f"{own.scores_file} has the chrf of 40 training and 5 validation pairs at {BLOCKS} exits; it took 0:0"
     )
     before, decoded = own.scores_file.read_bytes(), watch_pairs(monkeypatch)
     second, said = scored(own)
@@ -320,12 +322,12 @@ def test_unknown_metrics_and_empty_samples_are_refused() -> None:
 
 def test_a_log_gets_a_line_for_each_twentieth_at_most() -> None:
     said: list[str] = []
-    with progress.Advance(100, "things", said.append) as advance:
+    with progress.ProgressBar(100, "things", said.append) as bar:
         for _ in range(50):
-            advance.add(2)
+            bar.add(2)
     assert len(said) == progress.LINES
     assert said[-1].startswith("100 of 100 things  ")
-    assert said[-1].endswith("  0:00:00 left")
+    assert said[-1].endswith("  0:00 left")
     assert said[0].startswith("6 of 100 things")
 
 

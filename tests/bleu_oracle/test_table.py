@@ -37,7 +37,7 @@ def table(*pairs: int, blocks: int = BLOCKS) -> ScoreTable:
 
 
 def test_pairs_are_looked_up_in_any_order_and_those_without_scores_are_told_apart() -> None:
-    scores, is_scored = table(2, 5, 7).of([7, 3, 2, 9, 0, 5, 7])
+    scores, is_scored = table(2, 5, 7).scores_of([7, 3, 2, 9, 0, 5, 7])
     assert is_scored.tolist() == [True, False, True, False, False, True, True]
     assert scores.shape == (BLOCKS, 7)
     assert scores[:, is_scored].t().tolist() == [[71, 72, 73, 74], [21, 22, 23, 24], [51, 52, 53, 54], [71, 72, 73, 74]]
@@ -45,7 +45,7 @@ def test_pairs_are_looked_up_in_any_order_and_those_without_scores_are_told_apar
 
 
 def test_an_empty_table_knows_no_pair() -> None:
-    scores, is_scored = table().of([0, 4])
+    scores, is_scored = table().scores_of([0, 4])
     assert (scores.shape, is_scored.tolist()) == ((BLOCKS, 2), [False, False])
 
 

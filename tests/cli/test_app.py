@@ -87,4 +87,4 @@ def test_settings_of_many_fields_are_given_by_name(settings: Any) -> None:
 
 def test_the_options_of_a_wish_become_that_wish() -> None:
     assert wish_of(2.5, 0.4, 0.0) == Wish(average_exit=2.5, flops=0.4, bleu_drop=0.0)
-    assert not wish_of(None, None, None).is_made
+    assert wish_of(None, None, None).is_empty

@@ -155,7 +155,7 @@ def test_a_point_with_a_policy_that_no_tuning_finds_is_refused_by_name(own_tuned
 
 def test_a_line_without_an_end_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "endless").write_bytes(b"x" * (LONGEST_LINE + 1))
-    with pytest.raises(CorpusError, match=r"endless line 1 has more than 16,777,216 bytes; give one sentence a line"):
+    with pytest.raises(CorpusError, match=r"endless line 1 has more than 16,777,216 bytes; give one sentence per line"):
         list(open_lines(tmp_path / "endless"))
     with pytest.raises(CorpusError, match=r"^/dev/zero line 1 has more than"):
         list(open_lines(Path("/dev/zero")))

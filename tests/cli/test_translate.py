@@ -177,7 +177,9 @@ def test_a_policy_that_the_model_does_not_have_is_refused(
 def test_a_run_names_the_halting_module_that_it_has_instead(exits_run: Path, policy: str) -> None:
     outcome = anydepth("translate", exits_run, "--policy", policy, stdin=b"hund\n")
     assert_refused(
-        outcome, f"not trained with the {policy} halting module (it has that of geometric)", f"exits.halting={policy}`"
+        outcome,
+        f"not trained with the {policy} halting module (it has the geometric module)",
+        f"exits.halting={policy}`",
     )
 
 

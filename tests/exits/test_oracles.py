@@ -13,7 +13,6 @@ from anydepth.exits.oracles import (
     oracle_exits,
     penalised_exits,
     rbf_kernel,
-    score_oracle,
     sequence_oracle,
     token_oracle,
 )
@@ -177,30 +176,7 @@ def test_one_block_leaves_no_choice() -> None:
     assert (sequence_oracle(correct, MASK, exit_penalty=0.1)[MASK] == 1).all()
 
 
-@pytest.mark.parametrize("penalty", [0.0, 0.7, 5.0, 12.5])
-def test_a_score_oracle_is_the_best_penalised_score_of_each_sentence(penalty: float) -> None:
-    scores = (
-        torch.randint(0, 9, (BLOCKS, 200), generator=torch.Generator().manual_seed(1)).double() * 12.5
-    )  # ties abound
-    found = score_oracle(scores, exit_penalty=penalty).tolist()
-    expected = []
-    for sentence in scores.t().tolist():
-        best = 1
-        for n in range(2, BLOCKS + 1):
-            if sentence[n - 1] - penalty * n > sentence[best - 1] - penalty * best:
-                best = n
-        expected.append(best)
-    assert found == expected
-    assert len(set(found)) == BLOCKS
-
-
-def test_equal_scores_and_a_gain_that_the_penalty_eats_up_go_to_the_lowest_exit() -> None:
-    scores = torch.tensor([[40.0, 40.0, 40.0, 40.0], [40.0, 43.0, 46.0, 49.0], [40.0, 45.0, 46.0, 47.0]]).t()
-    assert score_oracle(scores, exit_penalty=0.0).tolist() == [1, 4, 4]
-    assert score_oracle(scores, exit_penalty=3.0).tolist() == [1, 1, 2]
-
-
-def test_a_score_oracle_cannot_be_asked_for_by_the_scores_of_targets() -> None:
+def test_the_bleu_oracle_cannot_be_asked_for_by_the_scores_of_targets() -> None:
     config = tiny_config("exits.halting=sequence", "exits.oracle=bleu").exits
     with pytest.raises(
         OracleError,

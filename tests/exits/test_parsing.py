@@ -213,7 +213,7 @@ def test_a_policy_that_the_run_was_not_trained_for_is_refused_with_what_it_has_a
         assert parse_policy(text, MODELS[has]).blocks == BLOCKS
         require_halting(text, kind, MODELS[has])
         return
-    own = "it has none" if has == "none" else f"it has that of {has}"
+    own = "it has none" if has == "none" else f"it has the {has} module"
     cure = rf"train one with `anydepth train --from RUN --to NEW --set exits.halting={kind}`"
     refused(text, MODELS[has], rf"{text}: this run was not trained with the {kind} halting module \({own}\); {cure}")
 

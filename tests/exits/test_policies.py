@@ -12,7 +12,15 @@ from anydepth.errors import UsageError
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
 from anydepth.exits.parsing import parse_policy
-from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
+from anydepth.exits.policies import (
+    EncodedSource,
+    FixedExit,
+    ForcedExits,
+    MultinomialExit,
+    Policy,
+    SequenceExit,
+    UniformExit,
+)
 from anydepth.text.batches import make_batch, make_source
 
 SENTENCES = [[5, 6, 7, 8, 9, 10], [11, 12], [13, 14, 15, 16]]
@@ -21,7 +29,7 @@ SENTENCES = [[5, 6, 7, 8, 9, 10], [11, 12], [13, 14, 15, 16]]
 def plan(policy: Policy, sentences: list[list[int]] = SENTENCES, *, limit: int = 9, padding: int = 0) -> Tensor:
     source, mask = make_source(sentences)
     source, mask = torch.nn.functional.pad(source, (0, padding)), torch.nn.functional.pad(mask, (0, padding))
-    return policy.plan(source, mask, torch.zeros(*source.shape, DIM), limit=limit)
+    return policy.plan(EncodedSource(source, mask, torch.zeros(*source.shape, DIM)), limit=limit)
 
 
 def test_fixed_plans_its_block_for_every_token_and_keeps_to_it() -> None:
@@ -69,7 +77,7 @@ def test_forced_exits_for_another_number_of_sentences_are_refused() -> None:
 @pytest.mark.parametrize("table", [torch.zeros(2, 0, dtype=torch.long), torch.tensor([[1, 0]])])
 def test_forced_exits_below_one_or_missing_are_refused(table: Tensor) -> None:
     with pytest.raises(
-        UsageError, match=r"forced exits are numbers from 1 on, at least one a sentence, but the table is \[\["
+        UsageError, match=r"forced exits are numbers from 1 on, at least one per sentence, but the table is \[\["
     ):
         ForcedExits(table)
 

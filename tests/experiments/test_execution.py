@@ -9,7 +9,7 @@ import pytest
 from experiments.studies import small_study
 
 from anydepth.errors import Interrupted
-from anydepth.experiments.execution import Execution, Going, describe_minutes, last_line, why_it_failed
+from anydepth.experiments.execution import Execution, Going, last_line, why_it_failed
 from anydepth.experiments.plan import Places, StudyStep, needed_steps
 
 LEAVE_RESULT = """
@@ -178,8 +178,3 @@ def test_a_marker_counts_only_when_it_is_whole(tmp_path: Path, text: str, minute
 def test_the_reason_of_a_failure_is_the_last_line_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("working\nerror: something is wrong; do this\n\n", encoding="utf-8")
     assert last_line(tmp_path / "log") == "something is wrong; do this"
-
-
-@pytest.mark.parametrize(("minutes", "text"), [(0.5, "0:30"), (65.5, "1:05:30"), (4.17, "4:10")])
-def test_times_read_as_on_a_clock(minutes: float, text: str) -> None:
-    assert describe_minutes(minutes) == text

@@ -13,7 +13,6 @@ import pytest
 from tiny import (
     exit_code_of,
     in_own_process,
-    no_scores,
     prepare_tiny,
     short_training,
     signal_at_write,
@@ -62,7 +61,7 @@ def own(trained: Run, tmp_path: Path) -> Run:
 
 
 def resume(run: Run, *changes: str) -> None:
-    train_run(run.folder, lambda: resumed_run(run.folder, list(changes)), lambda data, config: no_scores)
+    train_run(run.folder, lambda: resumed_run(run.folder, list(changes)))
 
 
 def flip(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Waiting: long work is told of, short work is not, and what comes of it is what the work gave."""
+"""Waiting: long work is reported, short work is not, and what comes of it is what the work gave."""
 
 import io
 import threading
@@ -8,48 +8,48 @@ import pytest
 from rich.console import Console
 
 from anydepth.messages import heartbeat
-from anydepth.messages.heartbeat import is_at_work, told_while_waiting
+from anydepth.messages.heartbeat import is_at_work, with_heartbeat
 from anydepth.text.tokenizer import train_tokenizer
 
 
-def test_long_work_is_told_of_now_and_then_and_its_result_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_work_is_reported_now_and_then_and_its_result_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "SECONDS_BEFORE_A_LINE", 0.02)
-    told: list[str] = []
+    said: list[str] = []
     enough = threading.Event()
 
-    def report(text: str) -> None:
-        told.append(text)
-        if len(told) == 3:
+    def say(text: str) -> None:
+        said.append(text)
+        if len(said) == 3:
             enough.set()
 
-    assert told_while_waiting(lambda: enough.wait(60), "learning 7 pieces", report)
-    assert told[:3] == ["learning 7 pieces: at work for 0 seconds"] * 3
+    assert with_heartbeat(lambda: enough.wait(60), "learning 7 pieces", say)
+    assert said[:3] == ["learning 7 pieces: at work for 0 seconds"] * 3
 
 
 def test_short_work_is_quiet_and_its_error_is_raised_where_it_was_asked_for() -> None:
-    told: list[str] = []
-    assert told_while_waiting(lambda: 3, "nothing", told.append) == 3
+    said: list[str] = []
+    assert with_heartbeat(lambda: 3, "nothing", said.append) == 3
     with pytest.raises(RuntimeError, match=r"^no luck$"):
-        told_while_waiting(lambda: (_ for _ in ()).throw(RuntimeError("no luck")), "nothing", told.append)
-    train_tokenizer(["ein kleiner Text"] * 9, vocab_size=280, report=told.append)
-    assert told == []
+        with_heartbeat(lambda: (_ for _ in ()).throw(RuntimeError("no luck")), "nothing", said.append)
+    train_tokenizer(["ein kleiner Text"] * 9, vocab_size=280, say=said.append)
+    assert said == []
 
 
 def test_on_a_terminal_the_time_stands_in_place_and_no_line_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen, told = io.StringIO(), []
+    screen, said = io.StringIO(), []
     monkeypatch.setattr(heartbeat, "Console", lambda **options: Console(file=screen, force_terminal=True, width=80))
     monkeypatch.setattr(heartbeat, "SECONDS_ON_A_TERMINAL", 0.05)
-    told_while_waiting(lambda: time.sleep(0.4), "learning 7 pieces", told.append)
-    assert told == []
+    with_heartbeat(lambda: time.sleep(0.4), "learning 7 pieces", said.append)
+    assert said == []
     assert "learning 7 pieces: at work for 0 seconds" in screen.getvalue()
     assert screen.getvalue().endswith("\x1b[2K"), "the line is cleared at the end"
 
 
 def test_the_reports_of_a_training_tell_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "SECONDS_BEFORE_A_LINE", 0.0)
-    told: list[str] = []
-    train_tokenizer(["ein kleiner Text", "", "noch einer"] * 9, vocab_size=280, report=told.append)
-    assert told and all(line.startswith("learning 280 pieces from 18 lines: at work for 0 seconds") for line in told)
+    said: list[str] = []
+    train_tokenizer(["ein kleiner Text", "", "noch einer"] * 9, vocab_size=280, say=said.append)
+    assert said and all(line.startswith("learning 280 pieces from 18 lines: at work for 0 seconds") for line in said)
 
 
 def test_work_that_nobody_waits_for_any_more_is_known_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_work_that_nobody_waits_for_any_more_is_known_until_it_ends(monkeypatch:
 
     assert not is_at_work()
     with pytest.raises(KeyboardInterrupt):
-        told_while_waiting(lambda: going.wait(60), "learning", stop)
+        with_heartbeat(lambda: going.wait(60), "learning", stop)
     assert is_at_work()
     going.set()
     while is_at_work():

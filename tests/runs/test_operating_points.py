@@ -82,7 +82,7 @@ def test_points_that_do_not_name_their_engine_are_loaded_as_points_of_float32(ru
         (1, 0.0, "native-int8", "beam 1, length penalty 0, 8-bit products"),
     ],
 )
-def test_what_differs_from_the_search_that_measured_the_points_is_told(
+def test_what_differs_from_the_search_that_measured_the_points_is_reported(
     beam: int, length_penalty: float, engine: str, words: str
 ) -> None:
     found = replace(GEOMETRIC, engine="native")
@@ -315,9 +315,9 @@ def test_a_policy_without_points_is_refused_and_those_with_points_are_named(poli
         choose_point([GEOMETRIC, CONFIDENCE, SHORTLIST], Wish(average_exit=3.0), policy=policy)
 
 
-def test_a_wish_is_told_in_the_words_of_the_command_line() -> None:
+def test_a_wish_is_described_in_the_words_of_the_command_line() -> None:
     assert Wish(2.5, 0.4, 0.0).describe() == "--average-exit 2.5 --flops 0.4 --bleu-drop 0"
-    assert Wish(bleu_drop=0.0).is_made and not Wish().is_made, "zero is a wish, too"
+    assert not Wish(bleu_drop=0.0).is_empty and Wish().is_empty, "zero is a wish, too"
     assert EARLY.describe() == "geometric:0.2,0.1 (BLEU 31.50, AE 1.25, 38% of the FLOPs)"
 
 

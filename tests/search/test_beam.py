@@ -10,7 +10,15 @@ from torch import Tensor
 
 from anydepth.config.schema import DecoderConfig, EncoderConfig, ModelConfig
 from anydepth.exits.flops import DecisionCost, no_decision
-from anydepth.exits.policies import Decisions, FixedExit, ForcedExits, KeptPlan, Policy, UniformExit
+from anydepth.exits.policies import (
+    Decisions,
+    EncodedSource,
+    FixedExit,
+    ForcedExits,
+    PlannedDecisions,
+    Policy,
+    UniformExit,
+)
 from anydepth.model.transformer import Transformer
 from anydepth.search.beam import Hypothesis, search
 from anydepth.search.decoding import SearchSettings
@@ -66,7 +74,7 @@ def forced_log_probs(model: Transformer, sentence: list[int], tokens: list[int],
 
 def planned_exits(policy: Policy, sentence: list[int], limit: int) -> list[int]:
     source, mask = make_source([sentence])
-    exits: list[int] = policy.plan(source, mask, torch.zeros(*source.shape, 20), limit=limit)[0].tolist()
+    exits: list[int] = policy.plan(EncodedSource(source, mask, torch.zeros(*source.shape, 20)), limit=limit)[0].tolist()
     return exits
 
 
@@ -291,7 +299,7 @@ class LeavesByState:
     def cost(self) -> DecisionCost:
         return no_decision
 
-    def plan(self, source: Tensor, source_mask: Tensor, memory: Tensor, *, limit: int) -> Tensor:
+    def plan(self, source: EncodedSource, *, limit: int) -> Tensor:
         return torch.full((len(source), limit), BLOCKS)
 
     def decisions(self) -> Decisions:
@@ -299,7 +307,7 @@ class LeavesByState:
 
 
 @dataclass
-class StateDecisions(KeptPlan):
+class StateDecisions(PlannedDecisions):
     """The decisions of `LeavesByState` in one time step."""
 
     rows: list[int]

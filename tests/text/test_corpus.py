@@ -111,7 +111,9 @@ def test_files_of_different_lengths_are_refused_with_both_counts(
 
 def test_empty_files_are_refused(tmp_path: Path) -> None:
     prefix = write_pair(tmp_path, b"", b"")
-    with pytest.raises(CorpusError, match=r"train\.de and .*train\.en are empty; give files with one sentence a line"):
+    with pytest.raises(
+        CorpusError, match=r"train\.de and .*train\.en are empty; give files with one sentence per line"
+    ):
         list(read_pairs(prefix, "de", "en"))
 
 

@@ -80,7 +80,7 @@ def test_unfit_training_pairs_are_dropped_and_counted_by_reason(settings: Prepar
     unfit = [("", "dog"), ("  ", "dog"), ("hund " * 60, "dog " * 60), ("hund", "dog " * 40)]
     write_split(tmp_path, "train", word_pairs(30) + unfit + word_pairs(30))
     reports: list[str] = []
-    manifest = prepare(replace(settings, max_tokens=50), tmp_path / "out", report=reports.append)
+    manifest = prepare(replace(settings, max_tokens=50), tmp_path / "out", say=reports.append)
     assert manifest.splits["train"].pairs == len(PreparedData.open(tmp_path / "out").pairs("train")) == 60
     assert manifest.splits["train"].dropped == {"empty": 2, "too long": 1, "unbalanced": 1}
     assert "train: 60 pairs kept, dropped: empty 2, too long 1, unbalanced 1" in reports
@@ -154,7 +154,7 @@ def test_progress_is_reported_with_its_speed(
     monkeypatch.setattr(prepare_module, "PAIRS_AT_ONCE", 10)
     monkeypatch.setattr(prepare_module, "PAIRS_BETWEEN_REPORTS", 20)
     reports: list[str] = []
-    prepare(settings, tmp_path / "out", report=reports.append)
+    prepare(settings, tmp_path / "out", say=reports.append)
     progress = [line for line in reports if line.startswith("train: ") and line.endswith(" lines/s")]
     assert [line.split()[1] for line in progress] == ["20", "40", "60"]
 
@@ -170,11 +170,11 @@ def test_a_failure_leaves_nothing_behind(
             raise failure
 
     with pytest.raises(failure):
-        prepare(settings, tmp_path / "out", report=stop)
+        prepare(settings, tmp_path / "out", say=stop)
     assert set(tmp_path.iterdir()) == before
 
 
-def test_prepared_data_is_replaced_only_when_told_to(settings: PrepareSettings, tmp_path: Path) -> None:
+def test_prepared_data_is_replaced_only_on_demand(settings: PrepareSettings, tmp_path: Path) -> None:
     prepare(settings, tmp_path / "out")
     with pytest.raises(
         CorpusError, match=r"out already holds prepared data; choose another --to, or replace it with --overwrite"
@@ -219,7 +219,7 @@ def test_a_place_that_cannot_be_written_is_named(settings: PrepareSettings, tmp_
 def test_a_missing_split_is_refused_before_any_work(settings: PrepareSettings, tmp_path: Path) -> None:
     reports: list[str] = []
     with pytest.raises(CorpusError, match=r"there is neither .*test\.de nor"):
-        prepare(replace(settings, test=str(tmp_path / "test")), tmp_path / "out", report=reports.append)
+        prepare(replace(settings, test=str(tmp_path / "test")), tmp_path / "out", say=reports.append)
     assert reports == []
 
 
@@ -228,7 +228,7 @@ def test_a_fault_in_the_test_text_is_found_before_the_long_work(settings: Prepar
     (tmp_path / "test.en").write_bytes(b"one\n")
     reports: list[str] = []
     with pytest.raises(CorpusError, match=r"test\.de has 3 lines but test\.en has 1"):
-        prepare(replace(settings, test=str(tmp_path / "test")), tmp_path / "out", report=reports.append)
+        prepare(replace(settings, test=str(tmp_path / "test")), tmp_path / "out", say=reports.append)
     assert reports == []
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import ALONE, BLOCKS, no_scores, prepare_tiny, short_training, train
+from tiny import ALONE, BLOCKS, prepare_tiny, short_training, train
 
 from anydepth.errors import Interrupted, RunError, TrainingError
 from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
@@ -22,7 +22,7 @@ from anydepth.text.prepared import PreparedData
 from anydepth.training import loop
 from anydepth.training.distributed import Workers
 from anydepth.training.loop import Training
-from anydepth.training.reporting import Recent, Reporter
+from anydepth.training.reporting import RecentMeans, Reporter
 from anydepth.training.start import continued_run, resumed_run
 from anydepth.training.update import UpdateSums, accumulate_gradients
 
@@ -166,7 +166,7 @@ def test_a_loss_that_is_not_a_number_stops_with_its_pairs_and_keeps_the_last_goo
     run = create_run(tmp_path / "run", short_training("training.save_every=1", "training.batch_tokens=20"), data)
     batches, update = batches_of(data, run), 3
     with Reporter(run, is_main=True) as reporter:
-        training = Training(run, data, ALONE, reporter, no_scores)
+        training = Training(run, data, ALONE, reporter)
         poison_before(monkeypatch, training, update)
         with pytest.raises(TrainingError) as caught:
             training.go()
@@ -186,7 +186,7 @@ def test_a_loss_that_is_not_a_number_stops_with_its_pairs_and_keeps_the_last_goo
 def test_a_failure_before_anything_was_saved_says_so(data: PreparedData, tmp_path: Path) -> None:
     run = create_run(tmp_path / "run", short_training(), data)
     with Reporter(run, is_main=True) as reporter:
-        training = Training(run, data, ALONE, reporter, no_scores)
+        training = Training(run, data, ALONE, reporter)
         torch.nn.init.constant_(training.model.classifiers[2], float("inf"))
         with pytest.raises(
             TrainingError, match=r"at update 1, .*; nothing was saved yet; lower training.learning_rate"
@@ -205,7 +205,7 @@ def train_until(
     stop."""
     report = Training.report
 
-    def watched(training: Training, recent: Recent, rate: float) -> None:
+    def watched(training: Training, recent: RecentMeans, rate: float) -> None:
         report(training, recent, rate)
         if training.progress.update == last and not asking:
             raise StoppedHereError
@@ -310,7 +310,7 @@ def test_weights_that_stop_being_numbers_leave_the_last_good_state(
     run = create_run(tmp_path / "run", short_training("validation.every=100"), data)
     report = Training.report
 
-    def spoilt(training: Training, recent: Recent, rate: float) -> None:
+    def spoilt(training: Training, recent: RecentMeans, rate: float) -> None:
         report(training, recent, rate)
         if training.progress.update == 6:
             with torch.no_grad():
@@ -374,7 +374,7 @@ def test_a_damaged_state_is_refused_by_name(data: PreparedData, stopped: Run, da
 def test_a_signal_that_comes_while_the_workers_vote_is_not_lost(data: PreparedData, tmp_path: Path) -> None:
     run = create_run(tmp_path / "run", short_training(), data)
     with Reporter(run, is_main=True) as reporter:
-        training = Training(run, data, ALONE, reporter, no_scores)
+        training = Training(run, data, ALONE, reporter)
 
         class Voting(Workers):
             def sum(self, values: torch.Tensor) -> torch.Tensor:

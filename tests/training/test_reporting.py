@@ -11,13 +11,12 @@ from rich.console import Console
 from anydepth.errors import Interrupted, RunError
 from anydepth.runs.metrics import metric_line, read_metrics
 from anydepth.runs.run import Run
-from anydepth.training.reporting import Recent, Reporter, describe_exit_figures, describe_exits, describe_time
+from anydepth.training.reporting import RecentMeans, Reporter, describe_exit_figures, describe_exits
 from anydepth.training.signals import StopRequest
 from anydepth.training.update import UpdateSums
 
 
-def test_times_and_figures_read_as_people_write_them() -> None:
-    assert [describe_time(seconds) for seconds in (0.0, 245.9, 3723.0)] == ["0:00", "4:05", "1:02:03"]
+def test_figures_read_as_people_write_them() -> None:
     assert describe_exits([1.0, 2.345], digits=1) == "1.0 / 2.3"
 
 
@@ -29,7 +28,7 @@ def test_going_back_drops_later_metrics_and_a_line_cut_short_and_goes_on_writing
         "".join([*kept, metric_line({"event": "valid", "update": 3}), '{"event": "tr']), encoding="utf-8"
     )
     with Reporter(run, is_main=True) as reporter:
-        reporter.forget_after(2)
+        reporter.drop_metrics_after(2)
         reporter.measured("train", {"update": 3, "loss": 0.5})
     lines = run.metrics_file.read_text(encoding="utf-8").splitlines(keepends=True)
     assert lines == [*kept, metric_line({"event": "train", "update": 3, "loss": 0.5})]
@@ -40,7 +39,7 @@ def test_only_the_main_worker_speaks(tmp_path: Path, capfd: pytest.CaptureFixtur
         reporter.say("hello")
         reporter.progress(0.5, "half")
         reporter.measured("train", {"update": 1})
-        reporter.forget_after(0)
+        reporter.drop_metrics_after(0)
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")
 
@@ -93,7 +92,7 @@ def test_a_damaged_line_of_metrics_is_refused_with_its_number(tmp_path: Path, li
         Reporter(run, is_main=True) as reporter,
         pytest.raises(RunError, match=rf"metrics\.jsonl, line 2 is damaged \({problem}.*\); restore"),
     ):
-        reporter.forget_after(5)
+        reporter.drop_metrics_after(5)
 
 
 def test_metrics_that_lost_whole_lines_since_the_last_save_are_refused(tmp_path: Path) -> None:
@@ -111,7 +110,7 @@ def test_metrics_that_lost_whole_lines_since_the_last_save_are_refused(tmp_path:
 
 
 def test_recent_figures_are_means_over_tokens_and_rows_since_the_last_restart() -> None:
-    recent = Recent()
+    recent = RecentMeans()
     recent.add(UpdateSums(tokens=4.0, loss=8.0, likelihoods=[4.0, 2.0], rows=[4.0, 1.0], batch_losses=[8.0]))
     recent.add(UpdateSums(tokens=6.0, loss=7.0, likelihoods=[5.0, 1.0], rows=[5.0, 0.0], batch_losses=[7.0]))
     assert (recent.loss, recent.losses) == (1.5, [1.0, 3.0])
@@ -125,7 +124,7 @@ def with_exits(tokens: float, exit_loss: float, oracle: list[float], halting: li
 
 
 def test_recent_exit_figures_are_means_and_shares_over_tokens_since_the_last_restart() -> None:
-    recent = Recent()
+    recent = RecentMeans()
     recent.add(with_exits(4.0, 6.0, [3.0, 1.0], [4.0, 0.0]))
     recent.add(with_exits(6.0, 9.0, [2.0, 4.0], [1.0, 5.0]))
     assert recent.exit_figures == {"exit_loss": 1.5, "oracle_exits": [0.5, 0.5], "halting_exits": [0.5, 0.5]}
@@ -135,7 +134,7 @@ def test_recent_exit_figures_are_means_and_shares_over_tokens_since_the_last_res
 
 
 def test_without_a_halting_module_there_is_nothing_to_tell_of_exits() -> None:
-    recent = Recent()
+    recent = RecentMeans()
     recent.add(UpdateSums(tokens=4.0, loss=8.0, likelihoods=[4.0, 2.0], rows=[4.0, 1.0], batch_losses=[8.0]))
     assert recent.exit_figures == {}
     assert describe_exit_figures(recent.exit_figures) == ""

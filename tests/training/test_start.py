@@ -17,7 +17,6 @@ from tiny import (
     exit_code_of,
     free_port,
     in_own_process,
-    no_scores,
     prepare_tiny,
     short_training,
     signal_at_write,
@@ -49,7 +48,7 @@ def origin(data: PreparedData, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A trained run without a halting module, which tests only read."""
     run = Run(tmp_path_factory.mktemp("origin") / "run")
     config = short_training("training.updates=3", "training.minutes=5", "decoding.beam=3")
-    train_run(run.folder, lambda: create_run(run.folder, config, data), lambda data, config: no_scores)
+    train_run(run.folder, lambda: create_run(run.folder, config, data))
     return run
 
 
@@ -67,7 +66,6 @@ def go_on_from(origin: Run, folder: Path, *changes: str) -> Run:
     train_run(
         folder,
         lambda: continued_run(folder, origin.folder, None, list(changes), overwrite=False),
-        lambda data, config: no_scores,
     )
     return Run(folder)
 
@@ -83,14 +81,12 @@ def test_a_run_gone_on_with_for_longer_is_one_that_was_long_from_the_start(data:
     train_run(
         long.folder,
         lambda: create_run(long.folder, short_training("training.updates=6"), data),
-        lambda data, config: no_scores,
     )
     train_run(
         grown.folder,
         lambda: create_run(grown.folder, short_training("training.updates=3"), data),
-        lambda data, config: no_scores,
     )
-    train_run(grown.folder, lambda: resumed_run(grown.folder, ["training.updates=6"]), lambda data, config: no_scores)
+    train_run(grown.folder, lambda: resumed_run(grown.folder, ["training.updates=6"]))
     assert grown.config == long.config
     assert grown.weights_file.read_bytes() == long.weights_file.read_bytes()
     assert train_losses(grown) == train_losses(long)
@@ -126,7 +122,7 @@ def test_two_processes_train_the_run_that_one_trains_with_twice_the_accumulation
         for rank in range(2)
     ]
     config = short_training("training.updates=4", "training.accumulation=2")
-    train_run(one.folder, lambda: create_run(one.folder, config, data), lambda data, config: no_scores)
+    train_run(one.folder, lambda: create_run(one.folder, config, data))
     assert [exit_code_of(process) for process in processes] == [0, 0]
     assert train_losses(two) == pytest.approx(train_losses(one), rel=1e-4)
     assert two.best_files()
@@ -170,10 +166,9 @@ def test_a_run_whose_budget_is_spent_says_how_to_train_on(
     train_run(
         run.folder,
         lambda: create_run(run.folder, short_training("training.updates=2"), data),
-        lambda data, config: no_scores,
     )
     weights = run.weights_file.read_bytes()
-    train_run(run.folder, lambda: resumed_run(run.folder, []), lambda data, config: no_scores)
+    train_run(run.folder, lambda: resumed_run(run.folder, []))
     assert (
         "the budget was spent after update 2; to train on, raise training.updates or --minutes"
         in capfd.readouterr().err
@@ -206,7 +201,7 @@ def test_a_run_that_lost_the_weights_to_start_from_does_not_start_from_chance(or
     with pytest.raises(
         RunError, match=r"there is no .*start.safetensors, which this run was to start from; make the run again"
     ):
-        train_run(run.folder, lambda: run, lambda data, config: lambda model: [])
+        train_run(run.folder, lambda: run)
 
 
 def test_a_run_with_weights_to_start_from_but_without_a_note_of_their_origin_starts_from_them(
@@ -216,7 +211,7 @@ def test_a_run_with_weights_to_start_from_but_without_a_note_of_their_origin_sta
     run = continued_run(tmp_path / "run", origin.folder, None, changes, overwrite=False)
     run.origin_file.unlink()
     run.seal.make()
-    train_run(run.folder, lambda: run, lambda data, config: no_scores)
+    train_run(run.folder, lambda: run)
     before, after = load_tensors(origin.weights_file)[0], load_tensors(run.weights_file)[0]
     torch.testing.assert_close({name: after[name] for name in before}, before, atol=1e-7, rtol=0)
 
@@ -318,7 +313,7 @@ def test_a_continued_run_killed_before_its_first_save_starts_from_the_same_weigh
     assert train_losses(parted) == train_losses(whole)
 
 
-def test_a_batch_that_one_workers_oracle_refuses_ends_every_worker_and_is_told_once(
+def test_a_batch_that_one_workers_oracle_refuses_ends_every_worker_and_is_reported_once(
     data: PreparedData, origin: Run, tmp_path: Path
 ) -> None:
     config = short_training("exits.halting=geometric", "training.batch_tokens=20")
@@ -335,13 +330,13 @@ def test_a_batch_that_one_workers_oracle_refuses_ends_every_worker_and_is_told_o
         in_own_process(train_as_worker, rank, 2, port, run.folder, data.folder, run.config) for rank in range(2)
     ]
     assert [exit_code_of(process) for process in processes] == [1, 2]
-    silent, told = (run.folder.with_suffix(f".error{rank}").read_text(encoding="utf-8") for rank in range(2))
-    assert silent == ""
+    silent, reported = (run.folder.with_suffix(f".error{rank}") for rank in range(2))
+    assert not silent.exists()
     (number,) = second
     assert re.match(
         r"the oracle cannot choose: the log-likelihood at exit 1 is not a number at token 1 of training pair "
         rf"{number + 1};",
-        told,
+        reported.read_text(encoding="utf-8"),
     )
 
 

@@ -1,7 +1,6 @@
 """One update: the same gradient however the global batch is cut, clipped, and refused when it is
 not a number."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,19 @@ from tiny import (
     gradients_in_own_process,
     gradients_of_update_7,
     in_own_process,
+    tiny_batch,
     tiny_config,
     tiny_model,
     tiny_pairs,
 )
 from torch import Tensor, nn
 
+from anydepth.errors import OtherWorkerReports, TrainingError
 from anydepth.text.batches import Batch, make_batch
+from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
 from anydepth.training.state import make_optimizer
-from anydepth.training.update import UpdateSums, accumulate_gradients, batch_seed, clip_and_step, failure
+from anydepth.training.update import UpdateSums, accumulate_gradients, batch_seed, clip_and_step, end_training
 
 DROPOUT = ("model.dropout=0.2", "model.attention_dropout=0.1")
 HALTING = ("exits.halting=geometric", "exits.oracle=likelihood", "exits.kernel_width=2.0")
@@ -168,22 +170,23 @@ def test_a_failure_names_the_pairs_of_the_bad_batch_alone() -> None:
     token = pairs.source(0)[0]
     without = [number for number in range(30) if token not in pairs.source(number)]
     good, bad = make_batch(pairs, without[:3]), make_batch(pairs, [0, without[4]])
-    error = failure(
-        [good, bad],
-        losses_of(poisoned_objective(bad), [good, bad]),
-        ALONE,
-        update=9,
-        text_of=str,
-        advice="do something",
-    )
+    losses = losses_of(poisoned_objective(bad), [good, bad])
+    with pytest.raises(TrainingError) as caught:
+        end_training([good, bad], losses, ALONE, update=9, text_of=str, advice="do something")
     expected = f"the loss is not a number at update 9, in the batch of training pairs 1, {without[4] + 1} "
-    assert str(error) == expected + "(numbered as prepared; the first is '0'); do something"
+    assert str(caught.value) == expected + "(numbered as prepared; the first is '0'); do something"
 
 
 def test_a_failure_of_the_gradient_alone_names_all_batches_and_shortens_long_lists() -> None:
     objective = TrainingObjective(tiny_model(), tiny_config())
     batches = [make_batch(tiny_pairs(30), range(start, start + 15)) for start in (0, 15)]
-    error = failure(batches, losses_of(objective, batches), ALONE, update=2, text_of=str, advice="do something")
-    assert re.fullmatch(
-        r"the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more \(.*\); do something", str(error)
-    )
+    message = r"^the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more \(.*\); do something$"
+    with pytest.raises(TrainingError, match=message):
+        end_training(batches, losses_of(objective, batches), ALONE, update=2, text_of=str, advice="do something")
+
+
+def test_a_worker_other_than_the_main_one_does_not_report_a_bad_gradient() -> None:
+    objective, batches = TrainingObjective(tiny_model(), tiny_config()), [tiny_batch()]
+    other = Workers(1, 1, torch.device("cpu"))
+    with pytest.raises(OtherWorkerReports):
+        end_training(batches, losses_of(objective, batches), other, update=2, text_of=str, advice="do something")

@@ -12,7 +12,7 @@ from walks import PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
 from anydepth.exits.parsing import parse_policy, threshold_policy
-from anydepth.exits.thresholds import OwnWords, ThresholdDecisions, ThresholdExit
+from anydepth.exits.thresholds import StateSignal, ThresholdDecisions, ThresholdExit
 from anydepth.model.cache import DecoderCache
 from anydepth.search.beam import search
 from anydepth.search.decoding import SearchSettings
@@ -150,7 +150,7 @@ def test_every_mixture_of_0_and_1_replays_the_exits_that_the_rule_gives_the_reco
 def test_a_signal_that_equals_its_threshold_goes_on_in_replay_as_in_decoding() -> None:
     values = [0.1, 0.3, 0.5, 0.70001, 0.99999]  # most have no exact binary form
 
-    class Given(OwnWords):
+    class Given(StateSignal):
         def after(self, n: int, hidden: Tensor) -> Tensor:
             return torch.tensor(values)
 

@@ -46,7 +46,7 @@ def test_the_family_to_tune_is_the_one_named_or_the_one_that_the_run_has(
         ("confidence:0.9", "tuning finds the thresholds; name the policy alone, as in confidence"),
         ("shortlist:8:0.9,0.8,0.7", "name the policy alone, as in shortlist:8"),
         ("shortlist:x", "the shortlist is a number of words"),
-        ("geometric", "was not trained with the geometric halting module (it has that of multinomial)"),
+        ("geometric", "was not trained with the geometric halting module (it has the multinomial module)"),
     ],
 )
 def test_a_policy_that_cannot_be_tuned_is_refused_with_the_reason(policy: str, words: str) -> None:

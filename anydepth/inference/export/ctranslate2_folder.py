@@ -2,7 +2,7 @@
 LibreTranslate."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias, cast
@@ -15,6 +15,7 @@ from anydepth.exits.parsing import parse_policy
 from anydepth.files.atomic import replacing_folder, write_text
 from anydepth.files.checksums import checked_object, file_hash, with_checksum
 from anydepth.files.locks import one_writer
+from anydepth.messages.say import Say
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
 from anydepth.model.transformer import Transformer, sinusoids
@@ -34,9 +35,7 @@ POSITIONS = 1025
 Spec: TypeAlias = Any  # CTranslate2 has no types
 
 
-def export_ctranslate2(
-    run: Run, *, exit: int, quantization: str | None, to: Path | None, say: Callable[[str], None]
-) -> Path:
+def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Path | None, say: Say) -> Path:
     """The folder that now holds the run's model cut at `exit`, with vocabularies and tokenizers,
     for CTranslate2.
 

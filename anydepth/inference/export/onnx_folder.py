@@ -2,7 +2,6 @@
 folder is whole and up to date."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting
 from anydepth.files.atomic import put_back, replacing_folder, write_bytes, write_text
 from anydepth.files.checksums import checked_object, file_hash, with_checksum
 from anydepth.files.reading import MEDIUM, checked, plain_name, read_bytes, shown
+from anydepth.messages.say import Say
 from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import kept_points, weights_fingerprint
 from anydepth.runs.run import Run, changing
@@ -116,7 +116,7 @@ def export_folder(run: Run, *, int8: bool) -> Path:
     return run.folder / "export" / ("onnx-int8" if int8 else "onnx")
 
 
-def export_onnx(run: Run, *, int8: bool, say: Callable[[str], None]) -> Path:
+def export_onnx(run: Run, *, int8: bool, say: Say) -> Path:
     """The folder that now holds the run's model as ONNX graphs, with tokenizers, operating points,
     a description and a manifest."""
     model, folder = load_model(run), export_folder(run, int8=int8)

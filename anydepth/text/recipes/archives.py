@@ -7,13 +7,14 @@ import os
 import tarfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from anydepth.errors import AnydepthError, UsageError
+from anydepth.messages.say import Say
 from anydepth.text.corpus import decoded_lines
 
 BYTES_AT_ONCE = 1 << 20
@@ -33,7 +34,7 @@ class WantedFile:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of one sentence a line: `member` of the archive at `place`, or the file at `place`
+    """A file of one sentence per line: `member` of the archive at `place`, or the file at `place`
     itself."""
 
     place: Path
@@ -83,9 +84,7 @@ def readable(name: object) -> Iterator[None]:
         ) from error
 
 
-def find_files(
-    places: Sequence[Path], wanted: Sequence[WantedFile], *, report: Callable[[str], None]
-) -> list[TextFile]:
+def find_files(places: Sequence[Path], wanted: Sequence[WantedFile], *, say: Say) -> list[TextFile]:
     """Where each wanted file is, in the order of `wanted`; all that are missing are named at once.
 
     A place is an archive, one of the files, or a folder with archives or files at any depth. Only
@@ -94,7 +93,7 @@ def find_files(
     """
     found: dict[str, list[TextFile]] = defaultdict(list)
     for place in dict.fromkeys(Path(os.path.realpath(place)) for place in places):
-        for file in _wanted_in(place, wanted, report):
+        for file in _wanted_in(place, wanted, say):
             found[file.name].append(file)
     missing = [file for file in wanted if not any(name in found for name in file.names)]
     if missing:
@@ -120,7 +119,7 @@ def _only(files: list[TextFile]) -> TextFile:
     return files[0]
 
 
-def _wanted_in(place: Path, wanted: Sequence[WantedFile], report: Callable[[str], None]) -> Iterator[TextFile]:
+def _wanted_in(place: Path, wanted: Sequence[WantedFile], say: Say) -> Iterator[TextFile]:
     names = {name for file in wanted for name in file.names}
     archives = {name for file in wanted for name in file.archives}
     if not place.exists():
@@ -134,11 +133,11 @@ def _wanted_in(place: Path, wanted: Sequence[WantedFile], report: Callable[[str]
             if path.name in names:
                 yield TextFile(path)
             elif path.name in archives:
-                yield from _members(path, names, report)
+                yield from _members(path, names, say)
     elif place.name in names:
         yield TextFile(place)
     else:
-        yield from _members(place, names, report)
+        yield from _members(place, names, say)
 
 
 def _files_under(folder: Path) -> Iterator[Path]:
@@ -147,10 +146,10 @@ def _files_under(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in sorted(names))
 
 
-def _members(path: Path, names: set[str], report: Callable[[str], None]) -> Iterator[TextFile]:
+def _members(path: Path, names: set[str], say: Say) -> Iterator[TextFile]:
     """The wanted members of an archive, which is read to its end, so that damage shows before the
     long work."""
-    report(f"looking through {path.name}")
+    say(f"looking through {path.name}")
     with readable(path), tarfile.open(path) as archive:
         for info in archive:
             if info.isreg() and PurePosixPath(info.name).name in names:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from anydepth.messages.say import Say, say_nothing
 from anydepth.text.recipes.archives import TextFile, WantedFile, in_twos
 from anydepth.text.recipes.moses import Cleaning, PairTokenizer, load_sacremoses, lowercased
-from anydepth.text.recipes.pairs import in_step, tokenized, told
+from anydepth.text.recipes.pairs import in_step, tokenized, with_progress
 from anydepth.text.recipes.segments import segment_pairs
 from anydepth.text.recipes.writing import CorpusRecipe, CorpusRecord, Expected, SplitWriter, write_recipe
 
@@ -26,7 +27,7 @@ def write_iwslt14(
     *,
     keep_case: bool = False,
     jobs: int = 1,
-    report: Callable[[str], None] = lambda line: None,
+    say: Say = say_nothing,
 ) -> CorpusRecord:
     """The record of the splits at `to`, made from de-en.tgz as prepare-iwslt14.sh of fairseq makes
     them, up to its BPE."""
@@ -38,8 +39,8 @@ def write_iwslt14(
     def fill(writer: SplitWriter, files: list[TextFile]) -> None:
         (german, english), *tests = in_twos(files)
         pairs = in_step(talk_text(german.lines()), talk_text(english.lines()), (str(german), str(english)))
-        kept = 0
-        for source, target in told(tokenized(pairs, PairTokenizer(LANGUAGES), jobs=jobs), "train and valid", report):
+        kept, tokens = 0, tokenized(pairs, PairTokenizer(LANGUAGES), jobs=jobs)
+        for source, target in with_progress(tokens, "train and valid", say):
             reason = cleaning.reason(source, target)
             if reason is None:
                 kept += 1
@@ -49,7 +50,7 @@ def write_iwslt14(
         for source, target in tokenized(segment_pairs(tests), PairTokenizer(LANGUAGES)):
             writer.write("test", finish(source), finish(target))
 
-    return write_recipe(recipe, places, to, fill, report=report)
+    return write_recipe(recipe, places, to, fill, say=say)
 
 
 def talk_text(lines: Iterable[str]) -> Iterator[str]:

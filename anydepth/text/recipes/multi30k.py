@@ -1,9 +1,10 @@
 """Multi30k, task 1: captions of pictures in four languages, as raw text in the official splits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from anydepth.errors import UsageError
+from anydepth.messages.say import Say, say_nothing
 from anydepth.text.recipes.archives import TextFile, WantedFile, in_twos
 from anydepth.text.recipes.pairs import in_step
 from anydepth.text.recipes.writing import SPLITS, CorpusRecipe, CorpusRecord, Expected, SplitWriter, write_recipe
@@ -26,7 +27,7 @@ def write_multi30k(
     *,
     source_lang: str = "de",
     target_lang: str = "en",
-    report: Callable[[str], None] = lambda line: None,
+    say: Say = say_nothing,
 ) -> CorpusRecord:
     """The record of the splits at `to`, whose lines are those of the archives, unchanged; test is
     that of 2016."""
@@ -43,7 +44,7 @@ def write_multi30k(
             for source_line, target_line in in_step(source.lines(), target.lines(), (str(source), str(target))):
                 writer.write(split, source_line, target_line)
 
-    return write_recipe(_recipe((source_lang, target_lang)), places, to, fill, report=report)
+    return write_recipe(_recipe((source_lang, target_lang)), places, to, fill, say=say)
 
 
 def _recipe(languages: tuple[str, str]) -> CorpusRecipe:

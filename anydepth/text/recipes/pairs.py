@@ -1,5 +1,5 @@
 """Streams of pairs: two files in step, their tokens made by one process or several, and progress
-told on the way."""
+shown on the way."""
 
 import multiprocessing
 import signal
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import islice, zip_longest
 
 from anydepth.errors import AnydepthError, CorpusError
+from anydepth.messages.say import Say
 from anydepth.text.recipes.moses import PairTokenizer
 
 PAIRS_AT_ONCE = 1000
@@ -37,13 +38,13 @@ def in_step(source: Iterable[str], target: Iterable[str], names: tuple[str, str]
         )
 
 
-def told(pairs: Iterable[Pair], name: str, report: Callable[[str], None]) -> Iterator[Pair]:
+def with_progress(pairs: Iterable[Pair], name: str, say: Say) -> Iterator[Pair]:
     """The same pairs; how many have passed, and how fast, is reported now and then."""
     started = time.perf_counter()
     for number, pair in enumerate(pairs, start=1):
         yield pair
         if number % PAIRS_BETWEEN_REPORTS == 0:
-            report(f"{name}: {number:,} pairs, {number / (time.perf_counter() - started):,.0f} pairs/s")
+            say(f"{name}: {number:,} pairs, {number / (time.perf_counter() - started):,.0f} pairs/s")
 
 
 def tokenized(pairs: Iterable[Pair], tokenizer: PairTokenizer, *, jobs: int = 1) -> Iterator[Pair]:
@@ -78,7 +79,7 @@ def _in_order(pool: ProcessPoolExecutor, pairs: Iterator[Pair], *, ahead: int) -
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits for the end of this, and the processes that are started meanwhile never hear of
+    """Ctrl-C waits for the end of this, and the processes that are started meanwhile do not receive
     it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

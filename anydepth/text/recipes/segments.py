@@ -1,4 +1,4 @@
-"""The sentences of test sets in XML or SGML, which stand between <seg> tags, one a line."""
+"""The sentences of test sets in XML or SGML, which stand between <seg> tags, one per line."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,12 +1,13 @@
 """WMT'14 English-French: five corpora of about 40 million pairs, Moses tokens, a held-out split,
 and newstest2014."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from anydepth.messages.say import Say, say_nothing
 from anydepth.text.recipes.archives import TextFile, WantedFile, in_twos
 from anydepth.text.recipes.moses import Cleaning, PairTokenizer, load_sacremoses
-from anydepth.text.recipes.pairs import Pair, in_step, tokenized, told
+from anydepth.text.recipes.pairs import Pair, in_step, tokenized, with_progress
 from anydepth.text.recipes.segments import segment_pairs
 from anydepth.text.recipes.writing import CorpusRecipe, CorpusRecord, Expected, SplitWriter, write_recipe
 
@@ -38,7 +39,7 @@ def write_wmt14_en_fr(
     *,
     max_words: int = MAX_WORDS,
     jobs: int = 1,
-    report: Callable[[str], None] = lambda line: None,
+    say: Say = say_nothing,
 ) -> CorpusRecord:
     """The record of the splits at `to`, made from the official archives as prepare-wmt14en2fr.sh of
     fairseq makes them, up to its BPE.
@@ -51,7 +52,7 @@ def write_wmt14_en_fr(
     def fill(writer: SplitWriter, files: list[TextFile]) -> None:
         *corpora, test = in_twos(files)
         training = PairTokenizer(LANGUAGES, normalize=True, split_hyphens=True)
-        pairs = told(tokenized(corpus_pairs(corpora, report), training, jobs=jobs), "train and valid", report)
+        pairs = with_progress(tokenized(corpus_pairs(corpora, say), training, jobs=jobs), "train and valid", say)
         for number, (source, target) in enumerate(pairs, start=1):
             split = "valid" if number % VALID_EVERY == 0 else "train"
             reason = cleaning.reason(source, target)
@@ -62,14 +63,14 @@ def write_wmt14_en_fr(
         for source, target in tokenized(segment_pairs([test]), PairTokenizer(LANGUAGES, split_hyphens=True)):
             writer.write("test", source, target)
 
-    return write_recipe(_recipe(cleaning), places, to, fill, report=report)
+    return write_recipe(_recipe(cleaning), places, to, fill, say=say)
 
 
-def corpus_pairs(corpora: Iterable[tuple[TextFile, TextFile]], report: Callable[[str], None]) -> Iterator[Pair]:
+def corpus_pairs(corpora: Iterable[tuple[TextFile, TextFile]], say: Say) -> Iterator[Pair]:
     """The pairs of all corpora, one corpus after the other; the sides of each must have as many
     lines."""
     for source, target in corpora:
-        report(f"reading {source.name} and {target.name}")
+        say(f"reading {source.name} and {target.name}")
         yield from in_step(source.lines(), target.lines(), (str(source), str(target)))
 
 

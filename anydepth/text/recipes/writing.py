@@ -18,6 +18,7 @@ from anydepth.errors import CorpusError, UsageError
 from anydepth.files import atomic
 from anydepth.files.checksums import file_hash
 from anydepth.files.locks import one_writer
+from anydepth.messages.say import Say
 from anydepth.text.prepared import FileRecord
 from anydepth.text.recipes.archives import TextFile, WantedFile, find_files
 
@@ -117,30 +118,30 @@ def write_recipe(
     to: Path,
     fill: Callable[[SplitWriter, list[TextFile]], None],
     *,
-    report: Callable[[str], None],
+    say: Say,
 ) -> CorpusRecord:
     """The record of the folder `to`, which is there only once everything in it is written; `fill`
     writes the splits from the files."""
     where = Path(os.path.realpath(to))
     if where.exists() and (not where.is_dir() or any(where.iterdir())):
         raise UsageError(f"{to} exists already and would be overwritten; choose another --to")
-    files = find_files(places, recipe.wanted, report=report)
+    files = find_files(places, recipe.wanted, say=say)
     with one_writer(where), atomic.replacing_folder(where) as folder:
         with SplitWriter(folder, recipe.languages) as writer:
             fill(writer, files)
         empty = [split for split in SPLITS if not writer.pairs[split]]
         if empty:
             raise CorpusError(f"no pair is left for {' and '.join(empty)}; check that the archive has all of its text")
-        report("computing hashes")
+        say("computing hashes")
         record = _record(recipe, to, files, writer, folder)
         atomic.write_text(folder / RECORD_NAME, record.to_json())
     for line in _count_lines(record, recipe):
-        report(line)
+        say(line)
     return record
 
 
 def prepare_command(recipe: CorpusRecipe, to: Path) -> str:
-    """The `anydepth prepare` that goes on from the text at `to`."""
+    """The `anydepth prepare` command for the text at `to`."""
     source_lang, target_lang = recipe.languages
     splits = [word for split in SPLITS for word in (f"--{split}", str(to / split))]
     words = [

@@ -7,6 +7,7 @@ import pytest
 from text.recipes.packing import pack
 
 from anydepth.errors import AnydepthError, CorpusError, UsageError
+from anydepth.messages.say import say_nothing
 from anydepth.text.recipes.archives import TextFile, WantedFile, find_files
 
 WANTED = [WantedFile(("a.de", "a.de.gz"), ("x.tgz",)), WantedFile(("a.en", "a.en.gz"), ("x.tgz", "y.tgz"))]
@@ -15,7 +16,7 @@ FILES = {"deep/a.de": b"eins\nzwei\n", "deep/a.en": b"one\ntwo\n", "other": b"no
 
 def found(*places: Path) -> list[list[str]]:
     """The lines of the wanted files that are found at `places`."""
-    return [list(file.lines()) for file in find_files(places, WANTED, report=lambda line: None)]
+    return [list(file.lines()) for file in find_files(places, WANTED, say=say_nothing)]
 
 
 @pytest.mark.parametrize("name", ["x.tgz", "x.tar", "renamed by the user"])
@@ -118,7 +119,7 @@ def test_an_archive_cut_anywhere_in_its_files_is_found_out_before_they_are_used(
     for share in (0.05, 0.4, 0.69, 0.95 if name == "x.tgz" else 0.6):  # the last third of the plain archive is padding
         (tmp_path / name).write_bytes(whole[: int(share * len(whole))])
         with pytest.raises(AnydepthError, match="is cut short"):
-            find_files([tmp_path / name], WANTED, report=lambda line: None)
+            find_files([tmp_path / name], WANTED, say=say_nothing)
 
 
 def test_a_wrong_checksum_at_the_end_of_an_archive_is_found_out(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_text_that_is_not_utf8_is_named_with_file_and_line(tmp_path: Path) -> No
 
 def test_an_archive_that_changes_between_looking_and_reading_is_noticed(tmp_path: Path) -> None:
     archive = pack(tmp_path / "x.tgz", FILES)
-    file, _ = find_files([archive], WANTED, report=lambda line: None)
+    file, _ = find_files([archive], WANTED, say=say_nothing)
     pack(archive, {"other": b"no\n"})
     with pytest.raises(AnydepthError, match=r"x\.tgz:deep/a\.de is no longer there; leave the archive alone"):
         list(file.lines())

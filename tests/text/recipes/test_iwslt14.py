@@ -125,9 +125,7 @@ def test_the_record_tells_archive_settings_versions_and_counts(tmp_path: Path) -
 def test_counts_other_than_the_papers_are_a_warning(tmp_path: Path) -> None:
     reports: list[str] = []
     unfit = [("eins zwei drei vier", "one")]
-    write_iwslt14(
-        [pack(tmp_path / "de-en.tgz", iwslt_files([*PAIRS, *unfit]))], tmp_path / "out", report=reports.append
-    )
+    write_iwslt14([pack(tmp_path / "de-en.tgz", iwslt_files([*PAIRS, *unfit]))], tmp_path / "out", say=reports.append)
     assert reports[-3:] == [
         "warning: train: 48 pairs (dropped: unbalanced 1), but 160,239 were expected; the archive may be of "
         "another version",
@@ -139,7 +137,7 @@ def test_counts_other_than_the_papers_are_a_warning(tmp_path: Path) -> None:
 def test_the_expected_counts_are_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iwslt14, "EXPECTED", {"train": Expected(48), "valid": Expected(2), "test": Expected(6)})
     reports: list[str] = []
-    record = write_iwslt14([pack(tmp_path / "de-en.tgz", iwslt_files(PAIRS))], tmp_path / "out", report=reports.append)
+    record = write_iwslt14([pack(tmp_path / "de-en.tgz", iwslt_files(PAIRS))], tmp_path / "out", say=reports.append)
     assert reports[-3:-1] == ["train: 48 pairs, as expected", "valid: 2 pairs, as expected"]
     assert reports[-1].startswith("warning: test: 5 pairs, but 6 were expected")
     assert not record.as_expected

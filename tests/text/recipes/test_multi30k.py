@@ -75,7 +75,7 @@ def test_the_official_counts_are_the_expected_ones(
     }
     monkeypatch.setattr(multi30k, "EXPECTED", {"train": Expected(3), "valid": Expected(1), "test": Expected(2)})
     reports: list[str] = []
-    assert write_multi30k([repository], tmp_path / "out", report=reports.append).as_expected
+    assert write_multi30k([repository], tmp_path / "out", say=reports.append).as_expected
     assert reports[-3:] == ["train: 3 pairs, as expected", "valid: 1 pairs, as expected", "test: 2 pairs, as expected"]
 
 

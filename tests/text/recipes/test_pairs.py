@@ -6,7 +6,7 @@ import pytest
 from anydepth.errors import AnydepthError, CorpusError
 from anydepth.text.recipes import pairs as pairs_module
 from anydepth.text.recipes.moses import PairTokenizer
-from anydepth.text.recipes.pairs import Pair, in_step, tokenized, told
+from anydepth.text.recipes.pairs import Pair, in_step, tokenized, with_progress
 
 GERMAN_ENGLISH = PairTokenizer(("de", "en"))
 
@@ -37,10 +37,10 @@ def test_sides_of_different_length_are_refused_with_both_numbers(source: int, ta
         list(in_step(["x"] * source, ["y"] * target, ("a.de", "a.en")))
 
 
-def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs_module, "PAIRS_BETWEEN_REPORTS", 2)
     reports: list[str] = []
-    assert list(told([("a", "b")] * 5, "train", reports.append)) == [("a", "b")] * 5
+    assert list(with_progress([("a", "b")] * 5, "train", reports.append)) == [("a", "b")] * 5
     assert [line.partition(",")[0] for line in reports] == ["train: 2 pairs", "train: 4 pairs"]
     assert all(line.endswith(" pairs/s") for line in reports)
 

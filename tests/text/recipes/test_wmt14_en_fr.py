@@ -31,7 +31,7 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CorpusRecord, list[str]]:
     """The folder that the archives give, its record and what was reported."""
     folder, reports = tmp_path_factory.mktemp("made") / "out", list[str]()
-    return folder, write_wmt14_en_fr([archives], folder, report=reports.append), reports
+    return folder, write_wmt14_en_fr([archives], folder, say=reports.append), reports
 
 
 def test_every_1333rd_pair_of_all_corpora_is_held_out_before_cleaning(

@@ -5,6 +5,7 @@ import pytest
 from text.recipes.packing import pack
 
 from anydepth.errors import AnydepthError, Interrupted, UsageError
+from anydepth.messages.say import say_nothing
 from anydepth.text.recipes.archives import TextFile, WantedFile
 from anydepth.text.recipes.writing import (
     CorpusRecipe,
@@ -33,7 +34,7 @@ def fill(writer: SplitWriter, files: list[TextFile], *, train: int = 1) -> None:
 
 def write(folder: Path, **options: object) -> CorpusRecord:
     pack(folder / "x.tgz", {"a": b"a\n"})
-    arguments = {"fill": fill, "report": lambda line: None, "to": folder / "out"} | options
+    arguments = {"fill": fill, "say": say_nothing, "to": folder / "out"} | options
     return write_recipe(RECIPE, [folder / "x.tgz"], **arguments)  # type: ignore[arg-type]
 
 
@@ -49,7 +50,7 @@ def test_an_expectation_without_a_tolerance_is_exact(pairs: int, is_met: bool) -
 
 def test_a_count_within_the_tolerance_is_reported_with_what_was_expected(tmp_path: Path) -> None:
     reports: list[str] = []
-    record = write(tmp_path, fill=lambda writer, files: fill(writer, files, train=99), report=reports.append)
+    record = write(tmp_path, fill=lambda writer, files: fill(writer, files, train=99), say=reports.append)
     assert record.as_expected
     assert reports[-3:] == [
         "train: 99 pairs, as expected (about 100)",

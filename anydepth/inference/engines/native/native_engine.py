@@ -12,7 +12,15 @@ from torch import Tensor
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
-from anydepth.exits.policies import FixedExit, ForcedExits, MultinomialExit, Policy, SequenceExit, UniformExit
+from anydepth.exits.policies import (
+    EncodedSource,
+    FixedExit,
+    ForcedExits,
+    MultinomialExit,
+    Policy,
+    SequenceExit,
+    UniformExit,
+)
 from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.engines.engine import Engine
 from anydepth.model.checkpoint import model_tensors
@@ -258,16 +266,14 @@ def native_policy(
 ) -> "_native.Policy":
     """The policy as the compiled search knows it; `NativeEngine.supports` must have nothing against
     it."""
-    nothing = torch.empty(*source.shape, 0)  # none of these plans looks at the memory
+    encoded = EncodedSource(source, mask, torch.empty(*source.shape, 0))  # none of these plans looks at the memory
     match policy:
         case FixedExit():
             return _native.Policy(rule=_native.Rule.planned, plans=[[policy.n]] * len(source))
         case UniformExit():
-            return _native.Policy(
-                rule=_native.Rule.planned, plans=policy.plan(source, mask, nothing, limit=limit).tolist()
-            )
+            return _native.Policy(rule=_native.Rule.planned, plans=policy.plan(encoded, limit=limit).tolist())
         case ForcedExits():
-            plans = policy.plan(source, mask, nothing, limit=limit).tolist()
+            plans = policy.plan(encoded, limit=limit).tolist()
             return _native.Policy(rule=_native.Rule.planned, plans=plans, is_halting_watched=policy.halting is not None)
         case SequenceExit():
             return _native.Policy(rule=_native.Rule.sequence)
