@@ -114,8 +114,8 @@ def first_stage(file: Path | None) -> Config:
 
 
 def check_held_out(data: PreparedData) -> None:
-    """Refuses held-out text that is not: thresholds are tuned on valid and figures come from test,
-    at the end of long trainings."""
+    """Refuses held-out text that is not: thresholds are tuned on valid and test is measured on, at
+    the end of long trainings."""
     valid, test = (list(zip(*data.references(split), strict=True)) for split in ("valid", "test"))
     if valid == test:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a figure was made with, and which command makes what is missing."""
+"""What a value was made with, and which command makes what is missing."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
