@@ -84,8 +84,7 @@ class Execution:
         return [step.name for step in self.steps if step.name not in self.progress.done]
 
     def run_all(self, steps: Sequence[StudyStep]) -> None:
-        """Runs the steps, as many side by side as there are places, until none is left that can
-        be."""
+        """Runs the steps, `jobs` of them side by side, until none is left that can be done."""
         going: list[Going] = []
         waiting = [step for step in steps if step.name not in self.progress.done]
         try:
