@@ -41,7 +41,7 @@ import anydepth.training.start  # noqa: E402, F401 (loaded before forking)
 from anydepth.cli import main as cli  # noqa: E402
 from anydepth.errors import AnydepthError  # noqa: E402
 from anydepth.experiments.execution import Execution, Going  # noqa: E402
-from anydepth.experiments.plan import StudyStep  # noqa: E402
+from anydepth.experiments.steps import StudyStep  # noqa: E402
 from anydepth.model.checkpoint import load_tensors  # noqa: E402
 from anydepth.runs.operating_points import load_points  # noqa: E402
 from anydepth.runs.run import Run  # noqa: E402
@@ -473,11 +473,10 @@ def fork_steps() -> None:
     """Lets studies fork their steps, and note their numbers in a file beside the study."""
 
     def start(execution: Execution, step: StudyStep) -> Going:
-        log = execution.places.log(step)
-        log.unlink(missing_ok=True)
-        process = launch(["study-step", execution.places.folder, step.name], log)
-        with open(steps_file(execution.places.folder), "a", encoding="utf-8") as file:
-            print(json.dumps({"process": process, "log": str(log)}), file=file, flush=True)
+        step.log.unlink(missing_ok=True)
+        process = launch(["study-step", execution.folder.path, step.name], step.log)
+        with open(steps_file(execution.folder.path), "a", encoding="utf-8") as file:
+            print(json.dumps({"process": process, "log": str(step.log)}), file=file, flush=True)
         return Going(step, Forked(process))  # type: ignore[arg-type]
 
     Execution.start = start  # type: ignore[method-assign]

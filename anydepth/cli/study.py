@@ -59,7 +59,8 @@ def study(
 ) -> None:
     """Run the paper's experiments on prepared text; what they share is trained once, and a stopped
     study goes on where it was."""
-    from anydepth.experiments.study import StudyWishes, run_study
+    from anydepth.experiments.study import run_study
+    from anydepth.experiments.wishes import StudyWishes
 
     first, second = config and settings_file(config), exit_config and settings_file(exit_config)
     wishes = StudyWishes(

@@ -1,21 +1,21 @@
 """The paired differences that the tables of a report show: every run of a table against the aligned
 one."""
 
-from typing import Any
-
-from anydepth.experiments.evidence import Evidence, Figure, mean
+from anydepth.experiments.evidence import Estimate, Evidence, mean
+from anydepth.experiments.measuring import SPLITS
+from anydepth.experiments.records import ComparisonRecord, Split
 from anydepth.experiments.variants import ALIGNED, seeded
 
 
-def table_comparisons(evidence: Evidence) -> list[dict[str, Any]]:
+def table_comparisons(evidence: Evidence) -> list[ComparisonRecord]:
     """Every run of a table against the aligned run of its seed, exit by exit and on average, on
     both sets."""
     rows = []
     for run, record in evidence.records.items():
-        reference = seeded(ALIGNED, record["seed"])
-        if record["role"] not in ("mixed", "omega", "gamma", "baseline", "rival") or reference not in evidence.records:
+        reference = seeded(ALIGNED, record.seed)
+        if record.role not in ("mixed", "omega", "gamma", "baseline", "rival") or reference not in evidence.records:
             continue
-        for split in ("valid", "test"):
+        for split in SPLITS:
             pairs = [
                 (policy, own, theirs)
                 for policy in evidence.policies(run, split, "fixed", "uniform", "full")
@@ -29,22 +29,22 @@ def table_comparisons(evidence: Evidence) -> list[dict[str, Any]]:
     return [*rows, *baseline_averages(evidence)]
 
 
-def baseline_averages(evidence: Evidence) -> list[dict[str, Any]]:
+def baseline_averages(evidence: Evidence) -> list[ComparisonRecord]:
     """All baselines of a seed together against the aligned run, on average over their depths; the
     run is called "baseline"."""
     rows = []
-    seeds = sorted({record["seed"] for record in evidence.records.values()})
+    seeds = sorted({record.seed for record in evidence.records.values()})
     for seed in seeds:
         reference = seeded(ALIGNED, seed)
         runs = [
             (run, record)
             for run, record in evidence.records.items()
-            if record["role"] == "baseline" and record["seed"] == seed
+            if record.role == "baseline" and record.seed == seed
         ]
-        for split in ("valid", "test"):
+        for split in SPLITS:
             differences = []
             for run, record in runs:
-                policy = f"fixed:{record['blocks']}"
+                policy = f"fixed:{record.blocks}"
                 own, theirs = evidence.bleu(run, split, policy), evidence.bleu(reference, split, policy)
                 if own is not None and theirs is not None:
                     differences.append(own - theirs)
@@ -53,17 +53,17 @@ def baseline_averages(evidence: Evidence) -> list[dict[str, Any]]:
     return rows
 
 
-def comparison(run: str, against: str, split: str, policy: str, figure: Figure) -> dict[str, Any]:
-    """A comparison as the records hold it."""
-    low, high = figure.interval
-    return {
-        "run": run,
-        "against": against,
-        "split": split,
-        "policy": policy,
-        "against_policy": policy,
-        "difference": round(figure.value, 4),
-        "low": round(low, 4),
-        "high": round(high, 4),
-        "p_value": round(figure.p_value, 5),
-    }
+def comparison(run: str, against: str, split: Split, policy: str, difference: Estimate) -> ComparisonRecord:
+    """The comparison of two runs with one policy."""
+    low, high = difference.interval
+    return ComparisonRecord(
+        run=run,
+        against=against,
+        split=split,
+        policy=policy,
+        against_policy=policy,
+        difference=round(difference.value, 4),
+        low=round(low, 4),
+        high=round(high, 4),
+        p_value=round(difference.p_value, 5),
+    )

@@ -1,11 +1,10 @@
-"""What a study has measured, as numbers that can be subtracted: each figure with its bootstrap
-samples over the same sentences."""
+"""What a study has measured, as estimates that can be subtracted: each has its bootstrap samples over
+the same sentences."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int, Real
@@ -20,22 +19,22 @@ from anydepth.evaluation.significance import (
     two_sided_p_value,
 )
 from anydepth.experiments.measuring import load_statistics
-from anydepth.experiments.plan import Places, read_record
-from anydepth.experiments.records import RunRecord
+from anydepth.experiments.records import MeasurementKind, RunRecord, Split, read_record
+from anydepth.experiments.study_folder import StudyFolder
 
 Samples = Float[np.ndarray, " sample"]
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure and its bootstrap samples. Differences and means of figures on one test set are
-    figures."""
+class Estimate:
+    """A value and its bootstrap samples. Differences and means of estimates on one test set are
+    estimates."""
 
     value: float
     samples: Samples
 
-    def __sub__(self, other: "Figure") -> "Figure":
-        return Figure(self.value - other.value, self.samples - other.samples)
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        return Estimate(self.value - other.value, self.samples - other.samples)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -45,14 +44,16 @@ class Figure:
 
     @property
     def p_value(self) -> float:
-        """Of the figure being 0."""
+        """Of the true value being 0."""
         return two_sided_p_value(self.samples)
 
 
-def mean(figures: Sequence[Figure]) -> Figure:
-    """The mean of several figures."""
-    assert figures
-    return Figure(float(np.mean([each.value for each in figures])), np.mean([each.samples for each in figures], axis=0))
+def mean(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean of several estimates."""
+    assert estimates
+    return Estimate(
+        float(np.mean([each.value for each in estimates])), np.mean([each.samples for each in estimates], axis=0)
+    )
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ class MeasuredPoint:
     """A measured policy on the plane of the trade-off."""
 
     average_exit: float
-    bleu: Figure
+    bleu: Estimate
 
 
-def interpolated(curve: Sequence[MeasuredPoint], average_exit: float) -> Figure | None:
+def interpolated(curve: Sequence[MeasuredPoint], average_exit: float) -> Estimate | None:
     """The BLEU of a curve at an average exit between two of its points, on the straight line; None
     outside of it."""
     ordered = sorted(curve, key=lambda point: point.average_exit)
@@ -71,11 +72,11 @@ def interpolated(curve: Sequence[MeasuredPoint], average_exit: float) -> Figure 
         if left.average_exit <= average_exit <= right.average_exit and left.average_exit < right.average_exit:
             share = (average_exit - left.average_exit) / (right.average_exit - left.average_exit)
             value = (1 - share) * left.bleu.value + share * right.bleu.value
-            return Figure(value, (1 - share) * left.bleu.samples + share * right.bleu.samples)
+            return Estimate(value, (1 - share) * left.bleu.samples + share * right.bleu.samples)
     return next((point.bleu for point in ordered if point.average_exit == average_exit), None)
 
 
-def curve_difference(first: Sequence[MeasuredPoint], second: Sequence[MeasuredPoint]) -> Figure | None:
+def curve_difference(first: Sequence[MeasuredPoint], second: Sequence[MeasuredPoint]) -> Estimate | None:
     """How far the first curve lies above the second: the mean over the points of each that lie
     within the other's range."""
     above = [point.bleu - other for point in first if (other := interpolated(second, point.average_exit)) is not None]
@@ -96,31 +97,31 @@ def common_depths(first: Sequence[MeasuredPoint], second: Sequence[MeasuredPoint
 class Evidence:
     """The records and the statistics of a study's runs, each read once."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, folder: StudyFolder) -> None:
+        self.folder = folder
         self._statistics: dict[str, dict[str, Int[np.ndarray, "sentence 12"]]] = {}
-        self._figures: dict[tuple[str, str, str], Figure] = {}
+        self._estimates: dict[tuple[str, str, str], Estimate] = {}
 
     @cached_property
-    def records(self) -> dict[str, dict[str, Any]]:
+    def records(self) -> dict[str, RunRecord]:
         """The record of each run that was measured."""
-        files = sorted((self.places.records / "runs").glob("*.json"))
-        return {record["run"]: record for record in (read_record(file, RunRecord) for file in files)}
+        records = [read_record(file, RunRecord) for file in self.folder.run_records()]
+        return {record.run: record for record in records}
 
-    def policies(self, run: str, split: str, *kinds: str) -> list[str]:
+    def policies(self, run: str, split: Split, *kinds: MeasurementKind) -> list[str]:
         """The policies of these kinds that were measured on a run."""
-        rows = self.records.get(run, {}).get("measurements", [])
-        return [row["policy"] for row in rows if row["split"] == split and row["kind"] in kinds]
+        rows = self.records[run].measurements if run in self.records else []
+        return [row.policy for row in rows if row.split == split and row.kind in kinds]
 
-    def bleu(self, run: str, split: str, policy: str) -> Figure | None:
+    def bleu(self, run: str, split: Split, policy: str) -> Estimate | None:
         """The BLEU of a policy; None where it was not measured."""
-        return self._figure(run, split, policy, "bleu", bleu_figure)
+        return self._estimate(run, split, policy, "bleu", bleu_estimate)
 
-    def average_exit(self, run: str, split: str, policy: str) -> Figure | None:
+    def average_exit(self, run: str, split: Split, policy: str) -> Estimate | None:
         """The average exit of a policy; None where it was not measured."""
-        return self._figure(run, split, policy, "exit", exit_figure)
+        return self._estimate(run, split, policy, "exit", exit_estimate)
 
-    def curve(self, runs: Sequence[str], split: str, *kinds: str) -> list[MeasuredPoint]:
+    def curve(self, runs: Sequence[str], split: Split, *kinds: MeasurementKind) -> list[MeasuredPoint]:
         """The points of the policies of these kinds of all the runs."""
         found = []
         for run in runs:
@@ -130,34 +131,39 @@ class Evidence:
                     found.append(MeasuredPoint(depth.value, bleu))
         return found
 
-    def _figure(
-        self, run: str, split: str, policy: str, measure: str, make: Callable[[Int[np.ndarray, "sentence 12"]], Figure]
-    ) -> Figure | None:
+    def _estimate(
+        self,
+        run: str,
+        split: Split,
+        policy: str,
+        measure: str,
+        make: Callable[[Int[np.ndarray, "sentence 12"]], Estimate],
+    ) -> Estimate | None:
         if run not in self._statistics:
-            self._statistics[run] = load_statistics(self.places, run)
+            self._statistics[run] = load_statistics(self.folder, run)
         statistics = self._statistics[run].get(f"{split}/{policy}")
         if statistics is None or run not in self.records:
             return None
         key = (run, f"{split}/{policy}", measure)
-        if key not in self._figures:
-            self._figures[key] = make(statistics)
-        return self._figures[key]
+        if key not in self._estimates:
+            self._estimates[key] = make(statistics)
+        return self._estimates[key]
 
 
-def bleu_figure(statistics: Int[np.ndarray, "sentence 12"]) -> Figure:
+def bleu_estimate(statistics: Int[np.ndarray, "sentence 12"]) -> Estimate:
     """The BLEU of some sentences."""
     counts = statistics[:, :10]
-    return Figure(corpus_bleu(counts), bleu_samples(counts))
+    return Estimate(corpus_bleu(counts), bleu_samples(counts))
 
 
-def exit_figure(statistics: Int[np.ndarray, "sentence 12"]) -> Figure:
+def exit_estimate(statistics: Int[np.ndarray, "sentence 12"]) -> Estimate:
     """The average exit of some sentences' tokens."""
-    return ratio_figure(statistics[:, 11], statistics[:, 10])
+    return ratio_estimate(statistics[:, 11], statistics[:, 10])
 
 
-def ratio_figure(above: Real[np.ndarray, " sentence"], below: Real[np.ndarray, " sentence"]) -> Figure:
+def ratio_estimate(above: Real[np.ndarray, " sentence"], below: Real[np.ndarray, " sentence"]) -> Estimate:
     """The quotient of two sums over sentences."""
     drawn = [
         above[rows].sum() / max(below[rows].sum(), 1) for rows in resamples(len(above), samples=SAMPLES, seed=SEED)
     ]
-    return Figure(float(above.sum() / max(below.sum(), 1)), np.array(drawn))
+    return Estimate(float(above.sum() / max(below.sum(), 1)), np.array(drawn))

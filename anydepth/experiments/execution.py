@@ -7,12 +7,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from anydepth.errors import Interrupted
-from anydepth.experiments.plan import Places, Study, StudyStep, needed_steps, save_study, step_json
+from anydepth.experiments.definition import Study, save_study
+from anydepth.experiments.records import StepState
+from anydepth.experiments.steps import StudyStep, needed_steps
+from anydepth.experiments.study_folder import StudyFolder
 from anydepth.messages.say import Say
 from anydepth.messages.times import describe_seconds
 
@@ -36,30 +39,29 @@ class PlanProgress:
     failed: dict[str, str] = field(default_factory=dict)  # reasons
 
     def is_ready(self, step: StudyStep) -> bool:
-        return all(need in self.done for need in step.needs)
+        """Whether what the step cannot do without is done."""
+        return step.takes_what_there_is or all(need in self.done for need in step.needs)
 
-    def is_blocked(self, step: StudyStep, blocked: set[str]) -> bool:
-        return any(need in self.failed or need in blocked for need in step.needs)
+    def blocking(self, step: StudyStep, blocked: Collection[str]) -> str | None:
+        """The first step whose failure keeps `step` from being done, where `blocked` are those that
+        cannot be done either."""
+        if step.takes_what_there_is:
+            return None
+        return next((need for need in step.needs if need in self.failed or need in blocked), None)
 
 
 class Execution:
     """The steps of a plan with their processes; `go` does those that are left."""
 
     def __init__(
-        self, study: Study, places: Places, steps: Sequence[StudyStep], *, jobs: int, threads: int, say: Say
+        self, study: Study, folder: StudyFolder, steps: Sequence[StudyStep], *, jobs: int, threads: int, say: Say
     ) -> None:
-        self.study, self.places, self.steps, self.jobs, self.threads, self.say = (
-            study,
-            places,
-            steps,
-            jobs,
-            threads,
-            say,
-        )
+        self.study, self.folder, self.steps = study, folder, steps
+        self.jobs, self.threads, self.say = jobs, threads, say
         self.progress = PlanProgress()
         for step in steps:  # in their order, so that what needs a step that is to be done again is, too
-            minutes = places.minutes(step, needed_steps(step, steps))
-            if minutes is not None and (step.kind == "compare" or self.progress.is_ready(step)):
+            minutes = step.minutes(needed_steps(step, steps))
+            if minutes is not None and self.progress.is_ready(step):
                 self.progress.done[step.name] = minutes
 
     def go(self) -> list[str]:
@@ -68,23 +70,22 @@ class Execution:
 
         Comparing comes last, with whatever has been measured by then.
         """
-        self.places.logs.mkdir(parents=True, exist_ok=True)
-        self.places.steps.mkdir(parents=True, exist_ok=True)
+        self.folder.logs.mkdir(parents=True, exist_ok=True)
+        self.folder.steps.mkdir(parents=True, exist_ok=True)
         self.save()
         *most, last = self.steps
         if any(step.name not in self.progress.done for step in most):
             self.progress.done.pop(last.name, None)  # what it compared is about to grow
         for step in self.steps:
             if step.name not in self.progress.done:
-                self.places.marker(step).unlink(missing_ok=True)
+                step.marker.unlink(missing_ok=True)
         self.run_all(most)
         if last.name not in self.progress.done:
-            self.run_all([replace(last, needs=())])
+            self.run_all([last])
         return [step.name for step in self.steps if step.name not in self.progress.done]
 
     def run_all(self, steps: Sequence[StudyStep]) -> None:
-        """Runs the steps, as many side by side as there are places, until none is left that can
-        be."""
+        """Runs the steps, `jobs` of them side by side, until none is left that can be done."""
         going: list[Going] = []
         waiting = [step for step in steps if step.name not in self.progress.done]
         try:
@@ -114,8 +115,8 @@ class Execution:
         """A process for the step, which writes to the step's log."""
         threads = str(self.threads)
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-        command = [sys.executable, "-m", "anydepth", "study-step", str(self.places.folder), step.name]
-        with self.places.log(step).open("wb") as log:
+        command = [sys.executable, "-m", "anydepth", "study-step", str(self.folder.path), step.name]
+        with step.log.open("wb") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
@@ -127,14 +128,14 @@ class Execution:
         code, step = going.process.poll(), going.step
         if code is None:
             return False
-        minutes = self.places.minutes(step)
+        minutes = step.minutes()
         if code == 0 and minutes is not None:
             self.progress.done[step.name] = minutes
             self.say(f"{self.counted()}  {step.name}: done in {describe_seconds(60 * minutes)}{self.left()}")
         else:
-            reason = why_it_failed(code, self.places.log(step))
+            reason = why_it_failed(code, step.log)
             self.progress.failed[step.name] = reason
-            self.say(f"{self.counted()}  {step.name} FAILED: {reason} (see {self.places.log(step)}); the rest goes on")
+            self.say(f"{self.counted()}  {step.name} FAILED: {reason} (see {step.log}); the rest goes on")
         self.save()
         return True
 
@@ -157,17 +158,17 @@ class Execution:
         told = []
         for step in self.steps:
             name = step.name
-            state, reason = "waiting", None
+            state: StepState = "waiting"
+            reason = None
             if name in self.progress.done:
                 state = "done"
             elif name in self.progress.failed:
                 state, reason = "failed", self.progress.failed[name]
-            elif step.kind != "compare" and self.progress.is_blocked(step, blocked):
+            elif (missing := self.progress.blocking(step, blocked)) is not None:
                 blocked.add(name)
-                missing = next(need for need in step.needs if need in self.progress.failed or need in blocked)
                 state, reason = "blocked", f"{missing} failed"
-            told.append(step_json(step, state, self.progress.done.get(name), reason))
-        save_study(self.places, self.study, told)
+            told.append(step.record(state, self.progress.done.get(name), reason))
+        save_study(self.folder, self.study, told)
 
     def counted(self) -> str:
         """How many steps are done, as in [3/20]."""
@@ -175,9 +176,8 @@ class Execution:
 
     def left(self) -> str:
         """How long the rest may take, if measuring goes on taking the same share of the time."""
-        trained = [step for step in self.steps if step.kind == "train" and step.name in self.progress.done]
-        cost = sum(step.cost for step in trained)
-        rest = sum(step.cost for step in self.steps if step.kind == "train" and step.name not in self.progress.done)
+        cost = sum(step.cost for step in self.steps if step.name in self.progress.done)
+        rest = sum(step.cost for step in self.steps if step.name not in self.progress.done)
         if not cost or not rest:
             return ""
         minutes = sum(self.progress.done.values()) / cost * rest / self.jobs
@@ -210,6 +210,6 @@ def die_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def stopped(places: Places) -> Interrupted:
+def stopped(folder: StudyFolder) -> Interrupted:
     """What a user who interrupts a study is told."""
-    return Interrupted(f"stopped; what is done stays in {places.folder}, and the same command goes on with the rest")
+    return Interrupted(f"stopped; what is done stays in {folder.path}, and the same command goes on with the rest")

@@ -1,17 +1,32 @@
-"""The records of a study, typed and checked."""
+"""The files of a study: study.json and records/, each a type that writers fill in and readers load.
 
-from typing import Annotated, Any, Literal
+A record is written with the values that it was given, in the order of its fields. A value that may
+be None by default may be missing from a file, and stays missing when the record is written again.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from anydepth.errors import UsageError
 from anydepth.experiments.verdicts import Verdict
-from anydepth.limits import MOST_BLOCKS, MOST_SEEDS
+from anydepth.files.atomic import write_text
+from anydepth.files.reading import LARGE, Unreadable, checked, read_json
+from anydepth.limits import MOST_BLOCKS, MOST_MINUTES, MOST_PIECES, MOST_SEEDS
+
+FORMAT: Literal[1] = 1
 
 Count = Annotated[int, Field(ge=0)]
 Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
 Bins = Annotated[int, Field(ge=1, le=1000)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
-Split = Literal["valid", "test"]
+Settings: TypeAlias = dict[str, Any]  # by their names, with any value that a setting may have
+Split: TypeAlias = Literal["valid", "test"]
+Role: TypeAlias = Literal["aligned", "mixed", "baseline", "omega", "gamma", "halting", "continued", "rival"]
+MeasurementKind: TypeAlias = Literal["fixed", "uniform", "full", "default", "tuned"]
+StepState: TypeAlias = Literal["done", "failed", "waiting", "blocked"]
 
 
 class StoredRecord(BaseModel):
@@ -20,14 +35,20 @@ class StoredRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
 
 
+class StoredFile(StoredRecord):
+    """The object that a file holds."""
+
+    format: Literal[1]
+
+
 class DataRecord(StoredRecord):
     """The prepared corpus that all runs share."""
 
     folder: str
-    languages: str
     fingerprint: str
+    languages: str
     pairs: dict[str, int]
-    vocabulary: int | None = None
+    vocabulary: Annotated[int, Field(ge=1, le=MOST_PIECES)]
 
 
 class MachineRecord(StoredRecord):
@@ -42,38 +63,49 @@ class VersionsRecord(StoredRecord):
     """What the runs were made with."""
 
     anydepth: str | None = None
-    revision: str | None = None
-    torch: str | None = None
     python: str | None = None
+    torch: str | None = None
+    ctranslate2: str | None = None
+    onnxruntime: str | None = None
+    revision: str | None = None
 
 
 class StepRecord(StoredRecord):
-    """One command of the plan and how far it is."""
+    """One step of the plan and how far it is."""
 
     name: str
-    command: str = ""
     needs: list[str] = []
-    state: Literal["done", "failed", "waiting", "blocked"]
+    command: str = ""
+    state: StepState
     minutes: float | None = None
     reason: str | None = None
 
 
-class PlanRecord(StoredRecord):
+class PlanRecord(StoredFile):
     """study.json: what was asked for, and how far it is."""
 
-    format: int
     title: str
     experiments: list[str]
     command: str
-    config: dict[str, Any] = {}
-    exit_config: dict[str, Any] | list[str] = {}
+    config: Settings
+    exit_config: list[str]
     data: DataRecord
     seeds: list[int] = Field(min_length=1, max_length=MOST_SEEDS)
+    minutes_per_run: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None = None
     updates: int | None = None
     exit_updates: int | None = None
     machine: MachineRecord = MachineRecord()
     versions: VersionsRecord = VersionsRecord()
     steps: list[StepRecord] = []
+
+
+class MarkerRecord(StoredRecord):
+    """steps/NAME.json: that a step is done, how long it took, which doing of it this was, and the
+    doings of the steps that it needs whose results it used."""
+
+    minutes: float
+    stamp: str = Field(min_length=1)
+    seen: dict[str, str | None]
 
 
 class MeasurementRecord(StoredRecord):
@@ -84,9 +116,10 @@ class MeasurementRecord(StoredRecord):
     """
 
     split: Split
-    kind: Literal["fixed", "uniform", "full", "default", "tuned"]
+    kind: MeasurementKind
     policy: str
     family: str
+    valid_bleu: float | None = None
     bleu: float | None = None
     low: float | None = None
     high: float | None = None
@@ -96,7 +129,7 @@ class MeasurementRecord(StoredRecord):
     exit_counts: list[Count] = []
     flops_share: float | None = None
     mflops_per_token: float | None = None
-    valid_bleu: float | None = None
+    tokens_per_second: float | None = None
     sentences: int | None = None
     tokens: int | None = None
     beam: int | None = None
@@ -104,7 +137,7 @@ class MeasurementRecord(StoredRecord):
 
     @model_validator(mode="after")
     def _check_interval(self) -> "MeasurementRecord":
-        kept = [figure is not None for figure in (self.bleu, self.low, self.high)]
+        kept = [value is not None for value in (self.bleu, self.low, self.high)]
         if any(kept) != all(kept):
             raise ValueError(f"{self.policy} has not all of bleu, low and high")
         if not any(kept) and self.average_exit is None:
@@ -114,24 +147,23 @@ class MeasurementRecord(StoredRecord):
         return self
 
 
-class RunRecord(StoredRecord):
+class RunRecord(StoredFile):
     """records/runs/NAME.json: one trained model and its measurements."""
 
-    format: int
     run: str
     variant: str
     seed: int
-    role: Literal["aligned", "mixed", "baseline", "omega", "gamma", "halting", "continued", "rival"]
-    settings: dict[str, Any] = {}
+    role: Role
+    settings: Settings = {}
     origin: str | None = None
     command: str = ""
     weights: str | None = None
-    updates: int | None = None
-    parameters: int | None = None
-    training_minutes: float | None = None
     revision: str | None = None
     threads: int | None = None
     training_seed: int | None = None
+    updates: int | None = None
+    parameters: int | None = None
+    training_minutes: float | None = None
     blocks: Blocks
     measurements: list[MeasurementRecord]
 
@@ -163,10 +195,9 @@ class TrendRecord(StoredRecord):
     remark: str = ""
 
 
-class TrendsRecord(StoredRecord):
+class TrendsRecord(StoredFile):
     """records/trends.json."""
 
-    format: int
     trends: list[TrendRecord]
 
 
@@ -184,10 +215,9 @@ class ComparisonRecord(StoredRecord):
     p_value: float | None = None
 
 
-class ComparisonsRecord(StoredRecord):
+class ComparisonsRecord(StoredFile):
     """records/comparisons.json."""
 
-    format: int
     comparisons: list[ComparisonRecord]
 
 
@@ -207,10 +237,9 @@ class SampleRecord(StoredRecord):
         return self
 
 
-class TokensRecord(StoredRecord):
+class TokensRecord(StoredFile):
     """records/tokens.json: figures 6 and 7."""
 
-    format: int
     run: str
     policy: str
     blocks: Blocks
@@ -225,7 +254,8 @@ class TokensRecord(StoredRecord):
 
 
 class PositionModelRecord(StoredRecord):
-    """The exits of one model at the start and at the end of sentences, in percent."""
+    """The exits of one model at the start and at the end of sentences, in percent; and how much
+    deeper the start is, with its interval."""
 
     run: str
     policy: str
@@ -233,6 +263,9 @@ class PositionModelRecord(StoredRecord):
     blocks: Blocks
     start: list[float]
     end: list[float]
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @model_validator(mode="after")
     def _check_lengths(self) -> "PositionModelRecord":
@@ -244,15 +277,15 @@ class PositionModelRecord(StoredRecord):
         return self
 
 
-class PositionsRecord(StoredRecord):
+class PositionsRecord(StoredFile):
     """records/positions.json: figure 8."""
 
-    format: int
     models: list[PositionModelRecord] = Field(min_length=1)
 
 
 class ScoreModelRecord(StoredRecord):
-    """How many tokens of one model leave at each exit with a probability in each bin."""
+    """How many tokens of one model leave at each exit with a probability in each bin; and how much
+    more probable those that leave low are, with its interval."""
 
     run: str
     policy: str
@@ -260,6 +293,9 @@ class ScoreModelRecord(StoredRecord):
     blocks: Blocks
     bins: Bins
     counts: list[list[Count]]
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
 
     @model_validator(mode="after")
     def _check_shape(self) -> "ScoreModelRecord":
@@ -270,18 +306,16 @@ class ScoreModelRecord(StoredRecord):
         return self
 
 
-class ScoresRecord(StoredRecord):
+class ScoresRecord(StoredFile):
     """records/scores.json: figure 9."""
 
-    format: int
     models: list[ScoreModelRecord] = Field(min_length=1)
 
 
-class CostRecord(StoredRecord):
+class CostRecord(StoredFile):
     """records/cost.json: seconds of an update with a classifier after every block over those with
     one."""
 
-    format: int
     ratio: float
     low: float
     high: float
@@ -290,3 +324,27 @@ class CostRecord(StoredRecord):
     threads: int
     vocabulary: int
     blocks: Blocks
+
+
+FileKind = TypeVar("FileKind", bound=StoredFile)
+
+
+def written(record: StoredFile) -> str:
+    """A record as the text of its file."""
+    return json.dumps(record.model_dump(exclude_unset=True), indent=1, ensure_ascii=False) + "\n"
+
+
+def write_record(file: Path, record: StoredFile) -> None:
+    """Writes one file of records."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_text(file, written(record))
+
+
+def read_record(file: Path, kind: type[FileKind]) -> FileKind:
+    """The record in `file`, for a study that continues; what is damaged is refused."""
+    try:
+        return checked(kind, read_json(file, most=LARGE))
+    except (OSError, Unreadable) as error:
+        raise UsageError(
+            f"{file} is no record of a study ({error}); restore it from a copy or measure again in a new folder"
+        ) from error

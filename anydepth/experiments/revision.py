@@ -1,4 +1,4 @@
-"""Which code made the figures."""
+"""Which code made the measurements."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A figure and how sure it is: from the bootstrap of one run, or from several runs that differ by
+"""A value and how sure it is: from the bootstrap of one run, or from several runs that differ by
 the seed."""
 
 import math
@@ -47,7 +47,7 @@ class Value:
 
     @property
     def words(self) -> str:
-        """The figure and its interval in words."""
+        """The value and its interval in words."""
         if self.low is None or self.high is None:
             return f"{self.mean:.2f}; {self.basis}"
         return f"{self.mean:.2f} ({self.low:.2f} to {self.high:.2f}; {self.basis})"

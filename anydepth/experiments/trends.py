@@ -1,14 +1,31 @@
 """The paper's findings, looked at one by one in what a study measured."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from anydepth.config.schema import Config
 from anydepth.experiments.comparisons import table_comparisons
-from anydepth.experiments.evidence import Evidence, Figure, MeasuredPoint, common_depths, curve_difference, mean
-from anydepth.experiments.plan import Places, Study, write_record
+from anydepth.experiments.definition import Study
+from anydepth.experiments.evidence import Evidence, mean
+from anydepth.experiments.findings import (
+    Apart,
+    Finding,
+    Variants,
+    against_mixed,
+    at_the_start,
+    between,
+    by_penalty,
+    by_width,
+    half_against_best,
+    half_against_deepest,
+    uniform_against_mixed,
+    with_scores,
+)
+from anydepth.experiments.records import FORMAT, ComparisonsRecord, TrendRecord, TrendsRecord, write_record
 from anydepth.experiments.seeds import over_seeds
+from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import (
     ALIGNED,
     FIGURE4_PENALTIES,
@@ -18,33 +35,20 @@ from anydepth.experiments.variants import (
     baselines,
     halting,
     mixed,
-    seeded,
     sequence_level,
     token_level,
 )
-from anydepth.experiments.verdicts import verdict_of
-from anydepth.experiments.word_samples import word_figures
+from anydepth.experiments.verdicts import Verdict, verdict_of
 
-Variants = Callable[[Config], Sequence[Variant]]
 PAIRED = "paired bootstrap over sentences, 95% interval"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A difference that is positive where the study finds what the paper found, and the figures in
-    words."""
+class Interval(NamedTuple):
+    """A difference and where it lies."""
 
-    difference: Figure
-    ours: str
-    remark: str = ""
-
-
-@dataclass(frozen=True)
-class Apart:
-    """What has no difference, because nothing was measured at the same depth."""
-
-    ours: str
-    remark: str
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -64,27 +68,34 @@ class Trend:
     runs: Callable[[Study], Sequence[str]]
     is_match: bool = False
 
+    def record(
+        self,
+        verdict: Verdict,
+        runs: list[str],
+        ours: str,
+        remark: str,
+        basis: str = "",
+        found: Interval | None = None,
+    ) -> TrendRecord:
+        """The claim with its verdict and the difference that was found, as the records hold it."""
+        return TrendRecord(
+            name=self.name,
+            experiment=self.experiment,
+            claim=self.claim,
+            paper=self.paper,
+            ours=ours,
+            difference=None if found is None else round(found.value, 4),
+            low=None if found is None else round(found.low, 4),
+            high=None if found is None else round(found.high, 4),
+            unit=self.unit,
+            verdict=verdict,
+            basis=basis,
+            runs=runs,
+            remark=remark,
+        )
 
-@dataclass(frozen=True)
-class Verdict:
-    """A trend as the records hold it."""
 
-    name: str
-    experiment: str
-    claim: str
-    paper: str
-    ours: str
-    difference: float | None
-    low: float | None
-    high: float | None
-    unit: str
-    verdict: str
-    basis: str
-    runs: list[str]
-    remark: str
-
-
-def examine(trend: Trend, evidence: Evidence, study: Study) -> Verdict:
+def examine(trend: Trend, evidence: Evidence, study: Study) -> TrendRecord:
     """The verdict on a trend, from the mean of all seeds that were measured.
 
     The interval covers that over sentences and, where there are several, that over seeds.
@@ -92,26 +103,14 @@ def examine(trend: Trend, evidence: Evidence, study: Study) -> Verdict:
     looked_at = [trend.find(evidence, study, seed) for seed in range(1, study.seeds + 1)]
     found = [finding for finding in looked_at if isinstance(finding, Finding)]
     apart = [finding for finding in looked_at if isinstance(finding, Apart)]
-    about = (trend.name, trend.experiment, trend.claim, trend.paper)
     runs = list(trend.runs(study))
     if not found and apart:
-        return Verdict(*about, apart[0].ours, None, None, None, trend.unit, "not comparable", "", runs, apart[0].remark)
+        return trend.record("not comparable", runs, apart[0].ours, apart[0].remark)
     if not found:
-        return Verdict(
-            *about,
-            "",
-            None,
-            None,
-            None,
-            trend.unit,
-            "missing",
-            PAIRED,
-            runs,
-            "what it is computed from was not measured",
-        )
-    figure = mean([finding.difference for finding in found])
+        return trend.record("missing", runs, "", "what it is computed from was not measured", PAIRED)
+    difference = mean([finding.difference for finding in found])
     values = [finding.difference.value for finding in found]
-    over, (low, high) = over_seeds(values), figure.interval
+    over, (low, high) = over_seeds(values), difference.interval
     if over.low is not None and over.high is not None:
         low, high = min(low, over.low), max(high, over.high)
     ours, remark, basis = found[0].ours, found[0].remark, PAIRED
@@ -120,216 +119,8 @@ def examine(trend: Trend, evidence: Evidence, study: Study) -> Verdict:
         remark = f"{remark} By seed: {', '.join(f'{value:+.2f}' for value in values)}.".strip()
     if apart:
         remark = f"{remark} Not comparable with {len(apart)} of the seeds.".strip()
-    verdict, bounds = verdict_of(low, high, is_match=trend.is_match), (round(low, 4), round(high, 4))
-    return Verdict(*about, ours, round(figure.value, 4), *bounds, trend.unit, verdict, basis, runs, remark)
-
-
-def fixed_exits(evidence: Evidence, run: str, split: str) -> list[Figure]:
-    """The BLEU of each fixed exit."""
-    figures = [evidence.bleu(run, split, policy) for policy in evidence.policies(run, split, "fixed")]
-    return [figure for figure in figures if figure is not None]
-
-
-def against_mixed(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The mean over fixed exits: aligned minus mixed training with N paths."""
-    rival = mixed(study.config)[-1]
-    ours, theirs = (fixed_exits(evidence, seeded(name, seed), "valid") for name in (ALIGNED, rival.name))
-    if not ours or not theirs:
-        return None
-    first, second = mean(ours), mean(theirs)
-    others = [
-        (variant.name, fixed_exits(evidence, seeded(variant.name, seed), "valid"))
-        for variant in mixed(study.config)[:-1]
-    ]
-    remark = "; ".join(f"{name}: {mean(figures).value:.2f}" for name, figures in others if figures)
-    return Finding(
-        first - second, f"{first.value:.2f} against {second.value:.2f} ({rival.name}), mean of the exits, valid", remark
-    )
-
-
-def uniform_against_mixed(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """Uniformly drawn exits: aligned minus mixed training with N paths."""
-    rival = mixed(study.config)[-1]
-    first, second = (evidence.bleu(seeded(name, seed), "valid", "uniform") for name in (ALIGNED, rival.name))
-    if first is None or second is None:
-        return None
-    return Finding(first - second, f"{first.value:.2f} against {second.value:.2f} ({rival.name}), valid")
-
-
-def half_against_deepest(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The aligned model at half of the depth minus the deepest baseline, with a word where that is
-    clearly not the best one.
-
-    Deep decoders with one classifier may fail to train at a rate that suits the others; to match
-    such a one would mean little.
-    """
-    blocks, known = study.config.model.blocks, baselines_on_test(evidence, study, seed)
-    if blocks not in known:
-        return None
-    best = best_depth(known)
-    lead = known[best] - known[blocks]
-    is_behind = verdict_of(*lead.interval) == "agree"
-    remark = (
-        f"The baseline of {blocks} blocks is {lead.value:.2f} below that of {best}, so to match it means less."
-        if is_behind
-        else ""
-    )
-    return half_against(evidence, study, seed, blocks, known[blocks], remark)
-
-
-def half_against_best(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The aligned model at half of the depth minus the baseline with the highest BLEU on test,
-    which the choice favours."""
-    known = baselines_on_test(evidence, study, seed)
-    if not known:
-        return None
-    best, gone = (
-        best_depth(known),
-        [str(depth) for depth in range(1, study.config.model.blocks + 1) if depth not in known],
-    )
-    remark = "Chosen on test, which favours the baseline."
-    return half_against(
-        evidence, study, seed, best, known[best], remark + (f" Not measured: {', '.join(gone)} blocks." if gone else "")
-    )
-
-
-def half_against(evidence: Evidence, study: Study, seed: int, depth: int, rival: Figure, remark: str) -> Finding | None:
-    """The aligned model at half of the depth minus the baseline of `depth` blocks, on test."""
-    half = max(1, study.config.model.blocks // 2)
-    first = evidence.bleu(seeded(ALIGNED, seed), "test", f"fixed:{half}")
-    if first is None:
-        return None
-    return Finding(
-        first - rival, f"{first.value:.2f} at exit {half} against {rival.value:.2f} with {depth} blocks, test", remark
-    )
-
-
-def baselines_on_test(evidence: Evidence, study: Study, seed: int) -> dict[int, Figure]:
-    """The BLEU of each baseline that was measured on test, by its depth."""
-    depths = range(1, study.config.model.blocks + 1)
-    found = {depth: evidence.bleu(seeded(baseline(depth).name, seed), "test", f"fixed:{depth}") for depth in depths}
-    return {depth: figure for depth, figure in found.items() if figure is not None}
-
-
-def best_depth(baselines: Mapping[int, Figure]) -> int:
-    """The depth of the baseline with the highest BLEU."""
-    return max(baselines, key=lambda depth: baselines[depth].value)
-
-
-def curves_of(evidence: Evidence, variants: Sequence[Variant], seed: int) -> list[list[MeasuredPoint]]:
-    """The curve of each variant that has tuned points, and one for all lambda of each mechanism
-    that has one point a run."""
-    curves = [evidence.curve([seeded(each.name, seed)], "test", "tuned") for each in variants if each.tuned is not None]
-    single = [each for each in variants if each.tuned is None]
-    mechanisms = dict.fromkeys(each.name.rpartition("-l")[0] for each in single)
-    curves += [
-        evidence.curve(
-            [seeded(each.name, seed) for each in single if each.name.rpartition("-l")[0] == mechanism],
-            "test",
-            "default",
-        )
-        for mechanism in mechanisms
-    ]
-    return [curve for curve in curves if curve]
-
-
-def between(first: Variants, second: Variants) -> Callable[[Evidence, Study, int], Finding | Apart | None]:
-    """How far the curves of some variants lie above those of others, at the average exits that both
-    have."""
-
-    def find(evidence: Evidence, study: Study, seed: int) -> Finding | Apart | None:
-        ours, theirs = (curves_of(evidence, choose(study.config), seed) for choose in (first, second))
-        if not ours or not theirs:
-            return None
-        told = f"AE {span(ours)} against {span(theirs)}, test"
-        depths = [depth for one in ours for other in theirs for depth in common_depths(one, other)]
-        if not depths:
-            return Apart(told, "They have no average exit in common.")
-        differences = [found for one in ours for other in theirs if (found := curve_difference(one, other)) is not None]
-        where = (
-            f"{len(depths)} points from AE {min(depths):.2f} to {max(depths):.2f}"
-            if len(depths) > 1
-            else f"1 point, AE {depths[0]:.2f}"
-        )
-        return Finding(mean(differences), told, f"Compared at {where}.")
-
-    return find
-
-
-def span(curves: Sequence[Sequence[MeasuredPoint]]) -> str:
-    """The average exits that some curves reach."""
-    depths = [point.average_exit for curve in curves for point in curve]
-    return f"{min(depths):.2f} to {max(depths):.2f}"
-
-
-def by_penalty(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The average exit at the lowest lambda minus that at the highest."""
-    runs = {
-        width: [halting("tok", "ll", "geometric", penalty, width) for penalty in FIGURE4_PENALTIES]
-        for width in FIGURE4_WIDTHS[:2]
-    }
-    told = [exits_along(evidence, variants, seed) for variants in runs.values()]
-    if not told[0]:
-        return None
-    ours = f"AE {told[0][1]} as lambda goes {listed(FIGURE4_PENALTIES)}, valid"
-    return Finding(told[0][0], ours, f"With sigma {FIGURE4_WIDTHS[1]:g}: {told[1][1]}." if told[1] else "")
-
-
-def by_width(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The average exit with the widest kernel minus that with the narrowest."""
-    runs = {
-        penalty: [halting("tok", "ll", "geometric", penalty, width) for width in FIGURE4_WIDTHS]
-        for penalty in FIGURE4_PENALTIES[:2]
-    }
-    told = [exits_along(evidence, variants, seed) for variants in runs.values()]
-    if not told[0]:
-        return None
-    fall = told[0][0]
-    ours = f"AE {told[0][1]} as sigma goes {listed(FIGURE4_WIDTHS)}, valid"
-    return Finding(
-        Figure(-fall.value, -fall.samples),
-        ours,
-        f"With lambda {FIGURE4_PENALTIES[1]:g}: {told[1][1]}." if told[1] else "",
-    )
-
-
-def exits_along(evidence: Evidence, variants: Sequence[Variant], seed: int) -> tuple[Figure, str] | None:
-    """By how much the average exit falls from the first variant to the last, and all of them in
-    words."""
-    figures = [evidence.average_exit(seeded(each.name, seed), "valid", "geometric") for each in variants]
-    first, last = figures[0], figures[-1]
-    if first is None or last is None:
-        return None
-    return first - last, ", ".join("missing" if each is None else f"{each.value:.2f}" for each in figures)
-
-
-def listed(values: Sequence[float]) -> str:
-    """Numbers in words."""
-    return ", ".join(f"{value:g}" for value in values)
-
-
-def at_the_start(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The mean exit of the first tenth of a sentence minus that of the last."""
-    return from_samples(evidence, seed, "positions", "the first tenth leaves {:+.2f} blocks later than the last")
-
-
-def with_scores(evidence: Evidence, study: Study, seed: int) -> Finding | None:
-    """The mean probability of the words that leave in the first third of the blocks minus that of
-    those that leave in the upper half."""
-    return from_samples(
-        evidence, seed, "scores", "words that leave low have {:+.2f} more probability than those that leave high"
-    )
-
-
-def from_samples(evidence: Evidence, seed: int, name: str, words: str) -> Finding | None:
-    """A difference that was computed where the words were looked at; for the first seed alone, and
-    the model with the middle depth."""
-    found = word_figures(evidence.places, name) if seed == 1 else []
-    if not found:
-        return None
-    depth, figure = found[len(found) // 2]
-    remark = "; ".join(f"AE {each:.2f}: {difference.value:+.2f}" for each, difference in found)
-    return Finding(figure, f"AE {depth:.2f}: " + words.format(figure.value), remark)
+    verdict = verdict_of(low, high, is_match=trend.is_match)
+    return trend.record(verdict, runs, ours, remark, basis, Interval(difference.value, low, high))
 
 
 def names(variants: Sequence[Variant]) -> list[str]:
@@ -425,10 +216,11 @@ TRENDS = [
 ]  # fmt: skip
 
 
-def compare(study: Study, places: Places) -> None:
+def compare(study: Study, folder: StudyFolder) -> None:
     """Writes the verdicts on the trends of the study's experiments, and the comparisons of its
     tables."""
-    evidence = Evidence(places)
-    verdicts = [asdict(examine(trend, evidence, study)) for trend in TRENDS if trend.experiment in study.experiments]
-    write_record(places.records / "trends.json", {"trends": verdicts})
-    write_record(places.records / "comparisons.json", {"comparisons": table_comparisons(evidence)})
+    evidence = Evidence(folder)
+    trends = [examine(trend, evidence, study) for trend in TRENDS if trend.experiment in study.experiments]
+    write_record(folder.trends_file, TrendsRecord(format=FORMAT, trends=trends))
+    comparisons = table_comparisons(evidence)
+    write_record(folder.comparisons_file, ComparisonsRecord(format=FORMAT, comparisons=comparisons))

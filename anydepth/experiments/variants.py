@@ -8,6 +8,7 @@ from anydepth.config.loading import with_changes
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT
+from anydepth.experiments.records import Role
 
 ALIGNED = "aligned"
 WEIGHTINGS = {"omega-n": "n", "omega-sqrt-n": "sqrt(n)", "omega-inverse-sqrt-n": "1/sqrt(n)", "omega-inverse-n": "1/n"}
@@ -37,7 +38,7 @@ class Variant:
     the test set."""
 
     name: str
-    role: str
+    role: Role
     changes: tuple[str, ...] = ()
     origin: str | None = None
     policies: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 9)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +12,21 @@ from torch import Tensor
 
 from anydepth.errors import UsageError
 from anydepth.evaluation.measure import average_exit
-from anydepth.experiments.evidence import Figure, ratio_figure
+from anydepth.experiments.definition import Study
+from anydepth.experiments.evidence import Estimate, ratio_estimate
 from anydepth.experiments.measuring import tuned_points
-from anydepth.experiments.plan import Places, Study, read_record, write_record
-from anydepth.experiments.records import PositionsRecord, ScoresRecord
+from anydepth.experiments.records import (
+    FORMAT,
+    PositionModelRecord,
+    PositionsRecord,
+    SampleRecord,
+    ScoreModelRecord,
+    ScoresRecord,
+    TokensRecord,
+    read_record,
+    write_record,
+)
+from anydepth.experiments.study_folder import StudyFolder
 from anydepth.figures.positions import position_histograms
 from anydepth.figures.probabilities import BINS, joint_histogram
 from anydepth.figures.recorded import probability
@@ -30,30 +41,42 @@ SHOWN_LENGTHS = (6, 16)
 Sentences = Float[np.ndarray, "sentence 4"]
 
 
-def look_at_words(study: Study, places: Places, run: str, *, say: Say) -> None:
+@dataclass(frozen=True)
+class SampledModel:
+    """The test set translated by one run with one policy."""
+
+    run: str
+    policy: str
+    blocks: int
+    translations: Sequence[Translation]
+
+    @property
+    def average_exit(self) -> float:
+        """As the records hold it."""
+        return round(average_exit(self.translations), 4)
+
+
+def look_at_words(study: Study, folder: StudyFolder, run: str, *, say: Say) -> None:
     """Translates the test set at three depths of a run and writes what its words show."""
-    translator = Translator.load(places.run(run))
-    blocks = translator.model.blocks
-    sources, references = PreparedData.open(Path(study.data)).references("test")
+    translator = Translator.load(folder.run(run))
+    sources, references = PreparedData.open(Path(study.data.folder)).references("test")
     positions, scores = [], []
     counted: dict[str, Tensor] = {}
     for number, policy in enumerate(chosen_policies(translator)):
         say(f"translating the test set with {policy}")
-        translations = translator.translate(sources, policy=policy)
-        about = {"run": run, "policy": policy, "average_exit": round(average_exit(translations), 4), "blocks": blocks}
-        starts, likely = ends_of_sentences(translations), probabilities(translations, blocks)
-        positions.append({**about, **position_shares(translations, blocks), **difference_json(starts)})
-        scores.append({**about, "bins": BINS, "counts": score_counts(translations, blocks), **difference_json(likely)})
+        model = SampledModel(run, policy, translator.model.blocks, translator.translate(sources, policy=policy))
+        starts, likely = ends_of_sentences(model.translations), probabilities(model.translations, model.blocks)
+        positions.append(position_record(model, starts))
+        scores.append(score_record(model, likely))
         counted |= {f"positions/{number}": torch.from_numpy(starts), f"scores/{number}": torch.from_numpy(likely)}
         if number == 0:
-            shown = shown_sentences(translations, sources, references)
-            write_record(
-                places.records / "tokens.json", {"run": run, "policy": policy, "blocks": blocks, "samples": shown}
-            )
-    places.statistics.mkdir(parents=True, exist_ok=True)
-    save_tensors(statistics_file(places), counted)
-    write_record(places.records / "positions.json", {"models": positions})
-    write_record(places.records / "scores.json", {"models": scores})
+            samples = shown_sentences(model.translations, sources, references)
+            tokens = TokensRecord(format=FORMAT, run=run, policy=policy, blocks=model.blocks, samples=samples)
+            write_record(folder.tokens_file, tokens)
+    folder.statistics.mkdir(parents=True, exist_ok=True)
+    save_tensors(folder.word_statistics, counted)
+    write_record(folder.positions_file, PositionsRecord(format=FORMAT, models=positions))
+    write_record(folder.scores_file, ScoresRecord(format=FORMAT, models=scores))
 
 
 def chosen_policies(translator: Translator) -> list[str]:
@@ -66,34 +89,57 @@ def chosen_policies(translator: Translator) -> list[str]:
 
 def shown_sentences(
     translations: Sequence[Translation], sources: Sequence[str], references: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> list[SampleRecord]:
     """The first sentences of the test set whose translations are neither very short nor very long;
     none is picked by hand."""
     low, high = SHOWN_LENGTHS
     fitting = [number for number, translation in enumerate(translations) if low <= len(translation.exits) <= high]
     return [
-        {
-            "source": sources[number],
-            "reference": references[number],
-            "tokens": translations[number].tokens,
-            "exits": translations[number].exits,
-            "scores": [round(probability(score), 4) for score in translations[number].scores],
-        }
+        SampleRecord(
+            source=sources[number],
+            reference=references[number],
+            tokens=translations[number].tokens,
+            exits=translations[number].exits,
+            scores=[round(probability(score), 4) for score in translations[number].scores],
+        )
         for number in (fitting or range(len(translations)))[:SHOWN]
     ]
 
 
-def position_shares(translations: Sequence[Translation], blocks: int) -> dict[str, list[float]]:
-    """The distributions of figure 8, in percent."""
-    start, end = position_histograms([translation.exits for translation in translations], blocks=blocks)
-    return {"start": [round(share, 3) for share in start], "end": [round(share, 3) for share in end]}
+def position_record(model: SampledModel, sentences: Sentences) -> PositionModelRecord:
+    """The distributions of figure 8, in percent, and the difference of their means."""
+    exits = [translation.exits for translation in model.translations]
+    start, end = position_histograms(exits, blocks=model.blocks)
+    difference, low, high = rounded_difference(sentences)
+    return PositionModelRecord(
+        run=model.run,
+        policy=model.policy,
+        average_exit=model.average_exit,
+        blocks=model.blocks,
+        start=[round(share, 3) for share in start],
+        end=[round(share, 3) for share in end],
+        difference=difference,
+        low=low,
+        high=high,
+    )
 
 
-def score_counts(translations: Sequence[Translation], blocks: int) -> list[list[int]]:
-    """The histogram of figure 9."""
-    exits, scores = ([getattr(translation, name) for translation in translations] for name in ("exits", "scores"))
-    counts: list[list[int]] = joint_histogram(exits, scores, blocks=blocks).tolist()
-    return counts
+def score_record(model: SampledModel, sentences: Sentences) -> ScoreModelRecord:
+    """The histogram of figure 9, and the difference between low and high exits."""
+    exits = [translation.exits for translation in model.translations]
+    scores = [translation.scores for translation in model.translations]
+    difference, low, high = rounded_difference(sentences)
+    return ScoreModelRecord(
+        run=model.run,
+        policy=model.policy,
+        average_exit=model.average_exit,
+        blocks=model.blocks,
+        bins=BINS,
+        counts=joint_histogram(exits, scores, blocks=model.blocks).tolist(),
+        difference=difference,
+        low=low,
+        high=high,
+    )
 
 
 def ends_of_sentences(translations: Sequence[Translation]) -> Sentences:
@@ -121,43 +167,58 @@ def probabilities(translations: Sequence[Translation], blocks: int) -> Sentences
     return np.array(rows, dtype=np.float64)
 
 
-def difference_of(sentences: Sentences) -> Figure | None:
+def difference_of(sentences: Sentences) -> Estimate | None:
     """The mean of the first kind of words minus that of the second; None where there are none of a
     kind."""
     if not sentences[:, 1].sum() or not sentences[:, 3].sum():
         return None
-    return ratio_figure(sentences[:, 0], sentences[:, 1]) - ratio_figure(sentences[:, 2], sentences[:, 3])
+    return ratio_estimate(sentences[:, 0], sentences[:, 1]) - ratio_estimate(sentences[:, 2], sentences[:, 3])
 
 
-def difference_json(sentences: Sentences) -> dict[str, float | None]:
-    """The difference with its interval, as the records hold it."""
-    figure = difference_of(sentences)
-    if figure is None:
-        return {"difference": None, "low": None, "high": None}
-    low, high = figure.interval
-    return {"difference": round(figure.value, 4), "low": round(low, 4), "high": round(high, 4)}
+def rounded_difference(sentences: Sentences) -> tuple[float | None, float | None, float | None]:
+    """The difference and its interval, as the records hold them."""
+    difference = difference_of(sentences)
+    if difference is None:
+        return None, None, None
+    low, high = difference.interval
+    return round(difference.value, 4), round(low, 4), round(high, 4)
 
 
-def word_figures(places: Places, name: str) -> list[tuple[float, Figure]]:
-    """The differences of "positions" or "scores" that were found, each with the average exit of its
-    policy."""
-    file = places.records / f"{name}.json"
-    if not file.exists() or not statistics_file(places).exists():
+def position_differences(folder: StudyFolder) -> list[tuple[float, Estimate]]:
+    """By how much words leave deeper at the start of sentences, with the average exit of each
+    policy; what was found."""
+    file = folder.positions_file
+    if not has_words(folder, file):
         return []
-    models = read_record(file, PositionsRecord if name == "positions" else ScoresRecord)["models"]
-    tensors = load_tensors(statistics_file(places))[0]
-    if missing := [number for number in range(len(models)) if f"{name}/{number}" not in tensors]:
+    depths = [model.average_exit for model in read_record(file, PositionsRecord).models]
+    return stored_differences(folder, file, "positions", depths)
+
+
+def score_differences(folder: StudyFolder) -> list[tuple[float, Estimate]]:
+    """By how much words that leave low are more probable, with the average exit of each policy;
+    what was found."""
+    file = folder.scores_file
+    if not has_words(folder, file):
+        return []
+    depths = [model.average_exit for model in read_record(file, ScoresRecord).models]
+    return stored_differences(folder, file, "scores", depths)
+
+
+def has_words(folder: StudyFolder, file: Path) -> bool:
+    """Whether words were looked at and what they showed is in `file`."""
+    return file.exists() and folder.word_statistics.exists()
+
+
+def stored_differences(
+    folder: StudyFolder, file: Path, name: str, depths: Sequence[float]
+) -> list[tuple[float, Estimate]]:
+    """The differences of the models in `file`, which have these average exits, from the statistics
+    under `name`."""
+    tensors = load_tensors(folder.word_statistics)[0]
+    if missing := [number for number in range(len(depths)) if f"{name}/{number}" not in tensors]:
         raise UsageError(
-            f"{statistics_file(places)} has no statistics of model {missing[0] + 1} of {file}; measure again in a "
+            f"{folder.word_statistics} has no statistics of model {missing[0] + 1} of {file}; measure again in a "
             "new folder"
         )
-    found = [
-        (model["average_exit"], difference_of(tensors[f"{name}/{number}"].numpy()))
-        for number, model in enumerate(models)
-    ]
-    return [(depth, figure) for depth, figure in found if figure is not None]
-
-
-def statistics_file(places: Places) -> Path:
-    """Where the sums over each sentence's words are."""
-    return places.statistics / "look-at-words.safetensors"
+    found = [(depth, difference_of(tensors[f"{name}/{number}"].numpy())) for number, depth in enumerate(depths)]
+    return [(depth, difference) for depth, difference in found if difference is not None]

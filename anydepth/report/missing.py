@@ -1,10 +1,9 @@
-"""What a figure was made with, and which command makes what is missing."""
+"""What a value was made with, and which command makes what is missing."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from anydepth.experiments.records import MeasurementRecord, RunRecord
+from anydepth.experiments.records import MeasurementRecord, RunRecord, Settings
 from anydepth.report.document import NOTHING, Block, Cell, Code, FactList, Fold, Prose, Row, Table, Text
 from anydepth.report.study_records import StudyRecords
 
@@ -96,7 +95,7 @@ def pairs_line(study: StudyRecords) -> str:
     """The sizes of the splits and of the vocabulary."""
     data = study.plan.data
     sizes = ", ".join(f"{count:,} {split}" for split, count in data.pairs.items())
-    return f"{sizes} pairs" + (f", {data.vocabulary:,} pieces" if data.vocabulary is not None else "")
+    return f"{sizes} pairs, {data.vocabulary:,} pieces"
 
 
 def updates_line(study: StudyRecords) -> str:
@@ -148,7 +147,7 @@ def _run_cells(run: RunRecord, differing: Sequence[str]) -> tuple[Cell, ...]:
     )
 
 
-def settings_line(settings: dict[str, Any]) -> str:
+def settings_line(settings: Settings) -> str:
     """Settings as --set takes them."""
     return " ".join(
         f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()

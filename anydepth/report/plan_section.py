@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter
-from typing import Any, Literal
+from typing import Literal
 
-from anydepth.experiments.records import StepRecord
+from anydepth.experiments.records import Settings, StepRecord
 from anydepth.report import published
 from anydepth.report.document import (
     NOTHING,
@@ -20,7 +20,7 @@ from anydepth.report.document import (
     Table,
     Text,
 )
-from anydepth.report.missing import machine_line, pairs_line, settings_line, updates_line, versions_line
+from anydepth.report.missing import machine_line, pairs_line, updates_line, versions_line
 from anydepth.report.study_records import StudyRecords
 
 STATES: tuple[Literal["failed", "blocked", "waiting"], ...] = ("failed", "blocked", "waiting")
@@ -94,7 +94,7 @@ def plan_section(study: StudyRecords) -> Section:
         ("revision", (plan.versions.revision or "unknown",)),
         ("versions", (versions_line(study) or "not stored",)),
         ("machine", (machine_line(study),)),
-        ("halting stage", (Code(_changes(plan.exit_config)) if plan.exit_config else "no changes",)),
+        ("halting stage", (Code(" ".join(plan.exit_config)) if plan.exit_config else "no changes",)),
     )
     blocks: list[Block] = [
         Text((f"{done} of {len(rows)} steps are done, {minutes:.1f} minutes in all.",)),
@@ -110,19 +110,15 @@ def _needs(step: StepRecord) -> str:
     return f"{len(step.needs)} steps" if len(step.needs) > MOST_NEEDS else ", ".join(step.needs) or NOTHING
 
 
-def _configuration(config: dict[str, Any]) -> FactList:
+def _configuration(config: Settings) -> FactList:
     return FactList(
         tuple((name, (Code(json.dumps(value, ensure_ascii=False)),)) for name, value in _flat(config).items())
     )
 
 
-def _changes(changes: dict[str, Any] | list[str]) -> str:
-    return " ".join(changes) if isinstance(changes, list) else settings_line(_flat(changes))
-
-
-def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(config: Settings, prefix: str = "") -> Settings:
     """Nested settings by their names with dots, as --set takes them."""
-    flat: dict[str, Any] = {}
+    flat: Settings = {}
     for name, value in config.items():
         if isinstance(value, dict):
             flat |= _flat(value, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""The figures that the paper prints: tables 1 to 3, and the points that its text states (Elbayad et
+"""The values that the paper prints: tables 1 to 3, and the points that its text states (Elbayad et
 al., ICLR 2020)."""
 
 from dataclasses import dataclass

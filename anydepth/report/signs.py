@@ -35,7 +35,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Difference:
-    """Our figure minus the reference's, with its interval."""
+    """Our value minus the reference's, with its interval."""
 
     mean: float
     low: float
@@ -96,7 +96,7 @@ def sign_kind(ours: Difference | None, paper: float) -> Kind:
 
 
 def sign_mark(ours: Difference | None, paper: float) -> Mark:
-    """The mark of a figure, with both differences in words."""
+    """The mark of a value, with both differences in words."""
     kind = sign_kind(ours, paper)
     told = ours.words if ours else "not stored"
     return Mark(SYMBOLS[kind], kind, f"{WORDS[kind]}: our difference {told}, the paper's {paper:+.1f}")

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from anydepth.errors import UsageError
 from anydepth.experiments.records import (
+    FORMAT,
     ComparisonRecord,
     ComparisonsRecord,
     CostRecord,
@@ -19,20 +20,20 @@ from anydepth.experiments.records import (
     RunRecord,
     ScoresRecord,
     Split,
-    StoredRecord,
+    StoredFile,
     TokensRecord,
     TrendRecord,
     TrendsRecord,
 )
+from anydepth.experiments.study_folder import StudyFolder
 from anydepth.files.reading import LARGE, Unreadable, first_problem, parse_json, read_text, shown
 from anydepth.limits import MOST_BLOCKS
 
-FORMAT = 1
 ALL = "all"
 # What neither XML nor UTF-8 can hold: controls, lone surrogates and the two non-characters.
 UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
-RecordKind = TypeVar("RecordKind", bound=StoredRecord)
+FileKind = TypeVar("FileKind", bound=StoredFile)
 
 
 @dataclass(frozen=True)
@@ -118,30 +119,30 @@ def _of(run: RunRecord, split: Split, kind: str) -> list[MeasurementRecord]:
     return [m for m in run.measurements if m.split == split and m.kind == kind]
 
 
-def read_study(folder: Path) -> StudyRecords:
-    """The study in `folder`; what is damaged or foreign is refused, what is missing is None."""
-    plan_path, records = folder / "study.json", folder / "records"
-    if not plan_path.is_file():
+def read_study(path: Path) -> StudyRecords:
+    """The study at `path`; what is damaged or foreign is refused, what is missing is None."""
+    folder = StudyFolder(path)
+    if not folder.study_file.is_file():
         raise UsageError(
-            f'{folder} is no study: it has no study.json; give the folder that "anydepth study ... --to" wrote'
+            f'{path} is no study: it has no study.json; give the folder that "anydepth study ... --to" wrote'
         )
-    trends = _read_if_there(records / "trends.json", TrendsRecord)
-    comparisons = _read_if_there(records / "comparisons.json", ComparisonsRecord)
+    trends = _read_if_there(folder.trends_file, TrendsRecord)
+    comparisons = _read_if_there(folder.comparisons_file, ComparisonsRecord)
     return StudyRecords(
-        plan=_read(plan_path, PlanRecord),
-        runs=_read_runs(records / "runs"),
+        plan=_read(folder.study_file, PlanRecord),
+        runs=_read_runs(folder),
         trends=trends.trends if trends else None,
         comparisons=comparisons.comparisons if comparisons else None,
-        tokens=_read_if_there(records / "tokens.json", TokensRecord),
-        positions=_read_if_there(records / "positions.json", PositionsRecord),
-        scores=_read_if_there(records / "scores.json", ScoresRecord),
-        cost=_read_if_there(records / "cost.json", CostRecord),
+        tokens=_read_if_there(folder.tokens_file, TokensRecord),
+        positions=_read_if_there(folder.positions_file, PositionsRecord),
+        scores=_read_if_there(folder.scores_file, ScoresRecord),
+        cost=_read_if_there(folder.cost_file, CostRecord),
     )
 
 
-def _read_runs(folder: Path) -> dict[str, RunRecord]:
+def _read_runs(folder: StudyFolder) -> dict[str, RunRecord]:
     runs = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in folder.run_records():
         run = _read(path, RunRecord)
         if run.run != path.stem:
             raise UsageError(f'{path} holds the run "{run.run}" and should be {run.run}.json; rename it')
@@ -149,11 +150,11 @@ def _read_runs(folder: Path) -> dict[str, RunRecord]:
     return runs
 
 
-def _read_if_there(path: Path, kind: type[RecordKind]) -> RecordKind | None:
+def _read_if_there(path: Path, kind: type[FileKind]) -> FileKind | None:
     return _read(path, kind) if path.exists() else None
 
 
-def _read(path: Path, kind: type[RecordKind]) -> RecordKind:
+def _read(path: Path, kind: type[FileKind]) -> FileKind:
     try:
         text = read_text(path, most=LARGE)
         found = parse_json(text)

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 with the paper's figures below ours."""
+"""Tables 1 to 3 with the paper's values below ours."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from anydepth.report.missing import missing, missing_runs, recipe
 from anydepth.report.published import ALIGNED, BASELINE, PublishedRow, PublishedTable
 from anydepth.report.signs import LEGEND, Difference, count_line, sign_mark
 from anydepth.report.study_records import StudyRecords
-from anydepth.report.table_figures import Column, Figures, columns_of, figures_of
+from anydepth.report.table_values import Column, MeasuredRow, columns_of, measured_rows
 
 EXPLAINED = {
     "table1": "Aligned training computes every exit from aligned states. Mixed training draws M paths of exits. "
@@ -28,7 +28,7 @@ def table_sections(study: StudyRecords) -> list[Section]:
 
 def _section(study: StudyRecords, table: PublishedTable) -> Section:
     columns = columns_of(study.blocks)
-    rows = figures_of(study, table)
+    rows = measured_rows(study, table)
     reference = table.rows[ALIGNED]
     pairs = [_row_pair(study, row, reference, columns) for row in rows]
     marks = [cell.mark for pair in pairs for row in pair for cell in row.cells if cell.mark is not None]
@@ -55,7 +55,7 @@ def _heads(columns: Sequence[Column]) -> tuple[str, ...]:
     return ("training", "figures", *(column.title for column in columns))
 
 
-def _caption(rows: Sequence[Figures], table: PublishedTable) -> str:
+def _caption(rows: Sequence[MeasuredRow], table: PublishedTable) -> str:
     """Whose BLEU is which: the two are computed on different texts."""
     signatures = sorted(
         {
@@ -72,30 +72,33 @@ def _caption(rows: Sequence[Figures], table: PublishedTable) -> str:
 
 
 def with_best(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows with the best figure of each column marked, as printed, among ours and among the
-    paper's; a lone figure is not marked."""
+    """The rows with the best value of each column marked, as printed, among ours and among the
+    paper's; a lone value is not marked."""
     marked = list(rows)
     for kind in ("plain", "paper"):
         places = [place for place, row in enumerate(rows) if row.kind == kind]
         for column in range(len(rows[0].cells)):
-            figures = {place: figure for place in places if (figure := _figure(rows[place].cells[column])) is not None}
-            for place, figure in figures.items():
-                if len(figures) > 1 and figure == max(figures.values()):
+            shown = {place: _shown_value(rows[place].cells[column]) for place in places}
+            values = {place: value for place, value in shown.items() if value is not None}
+            for place, value in values.items():
+                if len(values) > 1 and value == max(values.values()):
                     cells = list(marked[place].cells)
                     cells[column] = replace(cells[column], is_best=True)
                     marked[place] = replace(marked[place], cells=tuple(cells))
     return tuple(marked)
 
 
-def _figure(cell: Cell) -> float | None:
-    """The figure that a cell shows, if it shows one."""
+def _shown_value(cell: Cell) -> float | None:
+    """The value that a cell shows, if it shows one."""
     try:
         return float(str(cell.text))
     except ValueError:
         return None
 
 
-def _row_pair(study: StudyRecords, row: Figures, reference: PublishedRow, columns: Sequence[Column]) -> tuple[Row, ...]:
+def _row_pair(
+    study: StudyRecords, row: MeasuredRow, reference: PublishedRow, columns: Sequence[Column]
+) -> tuple[Row, ...]:
     ours = tuple(_our_cell(study, row, reference, column, place) for place, column in enumerate(columns))
     if row.published is None:
         return (Row((row.label, "ours"), ours),)
@@ -103,7 +106,7 @@ def _row_pair(study: StudyRecords, row: Figures, reference: PublishedRow, column
     return Row((row.label, "ours"), ours), Row(("", "paper"), paper, "paper")
 
 
-def _our_cell(study: StudyRecords, row: Figures, reference: PublishedRow, column: Column, place: int) -> Cell:
+def _our_cell(study: StudyRecords, row: MeasuredRow, reference: PublishedRow, column: Column, place: int) -> Cell:
     value = row.values[place]
     if row.variant == BASELINE and column.title == "uniform":
         return Cell(NOTHING, tip="a baseline has one exit")
@@ -114,7 +117,7 @@ def _our_cell(study: StudyRecords, row: Figures, reference: PublishedRow, column
     return Cell(f"{value.mean:.2f}", value.spread, _mark(row, reference, column, place), value.words)
 
 
-def _mark(row: Figures, reference: PublishedRow, column: Column, place: int) -> Mark | None:
+def _mark(row: MeasuredRow, reference: PublishedRow, column: Column, place: int) -> Mark | None:
     if row.variant == ALIGNED or row.published is None:
         return None
     paper, against = column.paper(row.published), column.paper(reference)
@@ -123,11 +126,11 @@ def _mark(row: Figures, reference: PublishedRow, column: Column, place: int) -> 
     return sign_mark(row.differences[place], round(paper - against, 1))
 
 
-def _paper_cell(figure: float | None) -> Cell:
-    return Cell(NOTHING if figure is None else f"{figure:.1f}", kind="paper")
+def _paper_cell(value: float | None) -> Cell:
+    return Cell(NOTHING if value is None else f"{value:.1f}", kind="paper")
 
 
-def _difference_table(rows: Sequence[Figures], reference: PublishedRow, columns: Sequence[Column]) -> Table:
+def _difference_table(rows: Sequence[MeasuredRow], reference: PublishedRow, columns: Sequence[Column]) -> Table:
     listed = []
     for row in rows:
         if row.variant == ALIGNED:
@@ -145,7 +148,7 @@ def _difference_table(rows: Sequence[Figures], reference: PublishedRow, columns:
     return Table(caption, _heads(columns), tuple(listed), texts=2)
 
 
-def _tokenized_table(rows: Sequence[Figures], columns: Sequence[Column], table: PublishedTable) -> Table:
+def _tokenized_table(rows: Sequence[MeasuredRow], columns: Sequence[Column], table: PublishedTable) -> Table:
     listed = []
     for row in rows:
         listed.append(
@@ -165,7 +168,7 @@ def _difference_cell(difference: Difference | None) -> Cell:
     return Cell(f"{difference.mean:+.2f}", f"{difference.low:+.2f} to {difference.high:+.2f}", tip=difference.words)
 
 
-def _interval_note(study: StudyRecords, rows: Sequence[Figures]) -> str:
+def _interval_note(study: StudyRecords, rows: Sequence[MeasuredRow]) -> str:
     found = [(row, value) for row in rows for value in row.values if value is not None]
     bases = sorted({value.basis for _, value in found if value.low is not None})
     note = f"± is half of the interval ({'; '.join(bases)}). " if bases else ""
@@ -189,7 +192,7 @@ def _depth_note(study: StudyRecords) -> str:
 
 
 def _missing_of(
-    study: StudyRecords, rows: Sequence[Figures], columns: Sequence[Column], table: PublishedTable
+    study: StudyRecords, rows: Sequence[MeasuredRow], columns: Sequence[Column], table: PublishedTable
 ) -> list[Block]:
     names = []
     for row in rows:

@@ -126,24 +126,25 @@ def make_world(folder: Path) -> None:
 def make_begun_study() -> None:
     """A study that was begun on the prepared text and has done nothing yet."""
     from anydepth.config.loading import load_config
-    from anydepth.experiments.plan import Places, Study, default_second_stage, save_study
-    from anydepth.experiments.study import about_study
+    from anydepth.experiments.definition import Study, default_second_stage, save_study
+    from anydepth.experiments.study_folder import StudyFolder
+    from anydepth.experiments.wishes import data_record, machine_record, versions_record
     from anydepth.text.prepared import PreparedData
 
     data, config = PreparedData.open(Path("data")), load_config(Path("tiny.toml"))
     study = Study(
         experiments=("table3",),
         config=config,
-        data="data",
-        fingerprint=data.fingerprint[:16],
+        data=data_record(Path("data"), data),
         seeds=1,
         second_stage=default_second_stage(config),
         title="tiny",
         command="anydepth study table3",
-        about=about_study(data, 1),
+        machine=machine_record(1),
+        versions=versions_record(),
     )
     Path("begun").mkdir()
-    save_study(Places(Path("begun")), study, [])
+    save_study(StudyFolder(Path("begun")), study, [])
 
 
 def vouch(folder: Path) -> None:

@@ -15,9 +15,11 @@ from tiny import tiny_config, tiny_model
 from anydepth.bleu_oracle.table import load_scores
 from anydepth.cli import main as cli
 from anydepth.errors import ConfigError, CorpusError, RunError, UsageError
-from anydepth.experiments.measuring import load_statistics, trained
-from anydepth.experiments.plan import Places, load_study, read_record
-from anydepth.experiments.records import RunRecord
+from anydepth.experiments.definition import load_study
+from anydepth.experiments.measuring import load_statistics
+from anydepth.experiments.records import RunRecord, read_record
+from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.training_runs import trained
 from anydepth.files.seal import Seal
 from anydepth.model.checkpoint import average_tensors, load_tensors, model_tensors, save_tensors, stored_shapes
 from anydepth.model.memory import check_memory
@@ -211,17 +213,17 @@ def test_a_damaged_line_of_the_metrics_is_named(tmp_path: Path, line: str) -> No
 
 
 def test_records_and_statistics_of_a_study_are_named_when_they_are_none(tmp_path: Path) -> None:
-    places = Places(tmp_path)
+    folder = StudyFolder(tmp_path)
     for text in ("{", "[]", '{"format": 1}', "[" * 100_000):
         (tmp_path / "study.json").write_text(text, encoding="utf-8")
         with pytest.raises(UsageError, match=r"study.json cannot be read"):
-            load_study(places)
+            load_study(folder)
         with pytest.raises(UsageError, match=r"study.json is no record of a study"):
             read_record(tmp_path / "study.json", RunRecord)
-    places.statistics.mkdir()
-    save_tensors(places.statistics / "run.safetensors", {"test/fixed:1": torch.zeros(3, 4, dtype=torch.int32)})
+    folder.statistics.mkdir()
+    save_tensors(folder.run_statistics("run"), {"test/fixed:1": torch.zeros(3, 4, dtype=torch.int32)})
     with pytest.raises(RunError, match=r"run.safetensors has no statistics of sentences under test/fixed:1"):
-        load_statistics(places, "run")
+        load_statistics(folder, "run")
 
 
 def test_a_weights_file_that_is_a_pipe_is_named(tmp_path: Path) -> None:

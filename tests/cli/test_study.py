@@ -17,9 +17,24 @@ import torch
 from cli.commands import PATIENCE, Outcome, anydepth, assert_refused, contents, done, finish, start
 from cli.conftest import SETTINGS, write_text_pairs
 
-import anydepth.experiments.study as studies
+from anydepth.config.loading import save_config
+from anydepth.experiments import wishes as wishing
+from anydepth.experiments.definition import load_study
 from anydepth.experiments.execution import Execution
-from anydepth.experiments.plan import Places, StudyStep, load_study, make_plan, needed_steps
+from anydepth.experiments.plan import make_plan
+from anydepth.experiments.records import (
+    PlanRecord,
+    PositionsRecord,
+    RunRecord,
+    ScoresRecord,
+    StoredRecord,
+    TrendsRecord,
+    read_record,
+)
+from anydepth.experiments.steps import CompareStep, MeasureStep, StudyStep, TrainStep, WordsStep, needed_steps
+from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.training_runs import is_of, train_variant
+from anydepth.experiments.variants import variant_config
 from anydepth.files.locks import one_writer
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.run import Run
@@ -63,24 +78,26 @@ def own_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def plan_study(folder: Path, data: Path, settings: Path, *names: str) -> None:
     """Leaves a study at `folder` as a start of the command that is stopped at once would."""
-    wishes = studies.StudyWishes(names=list(names), data=data, to=folder, config=settings, jobs=1)
-    study = studies.planned_study(wishes, Places(folder))[0]
-    places = Places(folder)
+    wishes, place = (
+        wishing.StudyWishes(names=list(names), data=data, to=folder, config=settings, jobs=1),
+        StudyFolder(folder),
+    )
+    study = wishing.planned_study(wishes, place)[0]
     folder.mkdir(parents=True)
-    studies.save_config(study.config, places.config_file)
-    Execution(study, places, make_plan(study, places), jobs=1, threads=1, **LINE).save()
+    save_config(study.config, place.config_file)
+    Execution(study, place, make_plan(study, place), jobs=1, threads=1, **LINE).save()
 
 
 def do_in_this_process(folder: Path) -> None:
     """Does every step of a planned study, one after the other."""
-    places = Places(folder)
-    study = load_study(places)
-    steps = make_plan(study, places)
+    place = StudyFolder(folder)
+    study = load_study(place)
+    steps = make_plan(study, place)
     for step in steps:
-        studies.perform(study, places, step, **LINE)
-        places.steps.mkdir(parents=True, exist_ok=True)
-        places.mark(step, needed_steps(step, steps), 0.1)
-    Execution(study, places, steps, jobs=1, threads=1, **LINE).save()
+        step.perform(**LINE)
+        place.steps.mkdir(parents=True, exist_ok=True)
+        step.mark(needed_steps(step, steps), 0.1)
+    Execution(study, place, steps, jobs=1, threads=1, **LINE).save()
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +115,7 @@ def unkilled(own_data: Path, own_settings: Path, tmp_path: Path) -> Path:
     they are split."""
     plan_study(tmp_path / "unkilled", own_data, own_settings, "figures6-9")
     threads = torch.get_num_threads()
-    torch.set_num_threads(studies.side_by_side(1)[1])
+    torch.set_num_threads(wishing.side_by_side(1)[1])
     do_in_this_process(tmp_path / "unkilled")
     torch.set_num_threads(threads)
     return tmp_path / "unkilled"
@@ -137,7 +154,7 @@ def is_at_work(process: str, folder: Path, step: str) -> bool:
     return "libtorch" in Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
 
 
-def kill_at_work(study: "subprocess.Popen[bytes]", places: Places, step: StudyStep, *, with_step: bool) -> None:
+def kill_at_work(study: "subprocess.Popen[bytes]", step: StudyStep, *, with_step: bool) -> None:
     """Kills a study while `step` is at work, which is shown; the step's process, too, or it is left
     to find out by itself."""
     try:
@@ -145,7 +162,7 @@ def kill_at_work(study: "subprocess.Popen[bytes]", places: Places, step: StudySt
         os.kill(child, signal.SIGSTOP)
         while (state := state_of(child)) not in "TZX":  # stopped, or over
             time.sleep(0.001)
-        assert state == "T" and not places.marker(step).exists(), f"{step.name} was over"
+        assert state == "T" and not step.marker.exists(), f"{step.name} was over"
     finally:
         study.kill()
         study.communicate()
@@ -176,10 +193,10 @@ def test_a_study_killed_in_each_of_its_steps_and_continued_has_the_report_of_one
         "--jobs",
         1,
     ]
-    steps = make_plan(load_study(Places(unkilled)), Places(folder))
-    assert {step.kind for step in steps} == {"train", "measure", "samples", "compare"}
+    steps = make_plan(load_study(StudyFolder(unkilled)), StudyFolder(folder))
+    assert {type(step) for step in steps} == {TrainStep, MeasureStep, WordsStep, CompareStep}
     for number, step in enumerate(steps):
-        kill_at_work(start(*command), Places(folder), step, with_step=number % 3 != 0)
+        kill_at_work(start(*command), step, with_step=number % 3 != 0)
     outcome = finish(start(*command))
     assert outcome.code == 0, outcome.err
     first, second = without_clock(unkilled, tmp_path / "a" / "study"), without_clock(folder, tmp_path / "b" / "study")
@@ -218,13 +235,13 @@ def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(
 def test_minutes_a_run_become_updates_that_stay_the_same_for_all(
     own_data: Path, own_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(studies, "update_seconds", lambda configs, data, *, rounds, updates: [[0.1, 0.2, 0.3]])
-    wishes = studies.StudyWishes(
+    monkeypatch.setattr(wishing, "update_seconds", lambda configs, data, *, rounds, updates: [[0.1, 0.2, 0.3]])
+    wishes = wishing.StudyWishes(
         names=["table1"], data=own_data, to=tmp_path / "study", config=own_settings, minutes_per_run=1.5
     )
-    study = studies.planned_study(wishes, Places(tmp_path / "study"))[0]
+    study = wishing.planned_study(wishes, StudyFolder(tmp_path / "study"))[0]
     assert study.config.training.updates == 90 / 0.2
-    configs = [studies.variant_config(variant, study.config, study.second_stage) for variant in study.variants()]
+    configs = [variant_config(variant, study.config, study.second_stage) for variant in study.variants()]
     assert {config.training.updates for config in configs} == {study.config.training.updates}
 
 
@@ -301,6 +318,22 @@ def test_the_records_of_a_run_tell_what_made_them(whole: Path) -> None:
     assert all(row["low"] <= row["bleu"] <= row["high"] for row in record["measurements"])
 
 
+def test_a_study_writes_every_value_that_its_records_have_a_field_for(whole: Path) -> None:
+    folder = StudyFolder(whole)
+    plan = read_record(folder.study_file, PlanRecord)
+    runs = [read_record(file, RunRecord) for file in folder.run_records()]
+    written: list[StoredRecord] = [
+        *(plan, plan.data, plan.machine, *plan.steps),
+        *runs,
+        *(row for run in runs for row in run.measurements),
+        *read_record(folder.trends_file, TrendsRecord).trends,
+        *read_record(folder.positions_file, PositionsRecord).models,
+        *read_record(folder.scores_file, ScoresRecord).models,
+    ]
+    for record in written:
+        assert record.model_fields_set == set(type(record).model_fields)
+
+
 def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, own_data: Path, own_settings: Path) -> None:
     with one_writer(whole):
         outcome = anydepth("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
@@ -326,24 +359,25 @@ def test_a_study_whose_text_has_moved_goes_on_with_it(
 ) -> None:
     folder, moved = shutil.copytree(whole, tmp_path / "study"), shutil.copytree(own_data, tmp_path / "elsewhere")
     done("study", "figures6-9", "--data", moved, "--to", folder, "--config", own_settings)
-    assert load_study(Places(folder)).data == str(moved)
+    assert load_study(StudyFolder(folder)).data.folder == str(moved)
 
 
 def test_a_second_stage_whose_origin_was_trained_again_starts_again(
     whole: Path, own_data: Path, tmp_path: Path
 ) -> None:
-    places = Places(shutil.copytree(whole, tmp_path / "study"))
-    study, run, origin = load_study(places), Run(places.run("tok-ll-geometric-l0.05")), Run(places.run("aligned"))
+    folder = StudyFolder(shutil.copytree(whole, tmp_path / "study"))
+    study, run, origin = load_study(folder), Run(folder.run("tok-ll-geometric-l0.05")), Run(folder.run("aligned"))
     data = PreparedData.open(own_data)
-    assert studies.is_of(run, data, origin)
+    assert is_of(run, data, origin)
     shutil.copy(run.weights_file, origin.weights_file)
     origin.seal.make()
-    assert not studies.is_of(run, data, origin)
+    assert not is_of(run, data, origin)
     before = run.start_file.read_bytes()
     tensors = load_tensors(whole / "runs" / "aligned" / "model.safetensors")[0]
     save_tensors(origin.weights_file, {name: tensor + 0.01 for name, tensor in tensors.items()})
-    studies.train_variant(study, places, study.variant(run.folder.name))
-    assert studies.is_of(run, data, origin)
+    variant = next(variant for variant in study.variants() if variant.run == run.folder.name)
+    train_variant(study, folder, variant)
+    assert is_of(run, data, origin)
     assert run.start_file.read_bytes() != before
 
 

@@ -1,21 +1,21 @@
-"""Figures with their bootstrap samples: arithmetic, curves and their difference."""
+"""Estimates with their bootstrap samples: arithmetic, curves and their difference."""
 
 import numpy as np
 import pytest
 
-from anydepth.experiments.evidence import Figure, MeasuredPoint, curve_difference, interpolated, mean, ratio_figure
+from anydepth.experiments.evidence import Estimate, MeasuredPoint, curve_difference, interpolated, mean, ratio_estimate
 
 
-def figure(value: float) -> Figure:
-    return Figure(value, np.array([value - 1, value, value + 1]))
+def estimate(value: float) -> Estimate:
+    return Estimate(value, np.array([value - 1, value, value + 1]))
 
 
 def points(*pairs: tuple[float, float]) -> list[MeasuredPoint]:
-    return [MeasuredPoint(depth, figure(bleu)) for depth, bleu in pairs]
+    return [MeasuredPoint(depth, estimate(bleu)) for depth, bleu in pairs]
 
 
 def test_a_difference_subtracts_sample_by_sample() -> None:
-    found = Figure(3.0, np.array([1.0, 5.0])) - Figure(1.0, np.array([2.0, 1.0]))
+    found = Estimate(3.0, np.array([1.0, 5.0])) - Estimate(1.0, np.array([2.0, 1.0]))
     assert (found.value, found.samples.tolist()) == (2.0, [-1.0, 4.0])
 
 
@@ -56,11 +56,11 @@ def test_the_difference_of_curves_changes_its_sign_with_their_order() -> None:
 
 
 def test_a_mean_is_that_of_the_values_and_of_the_samples() -> None:
-    found = mean([figure(1.0), figure(4.0)])
+    found = mean([estimate(1.0), estimate(4.0)])
     assert (found.value, found.samples.tolist()) == (2.5, [1.5, 2.5, 3.5])
 
 
 def test_a_ratio_is_of_sums_and_not_a_mean_of_ratios() -> None:
-    found = ratio_figure(np.array([1, 6]), np.array([1, 2]))
+    found = ratio_estimate(np.array([1, 6]), np.array([1, 2]))
     assert found.value == pytest.approx(7 / 3)
     assert set(np.round(found.samples, 6)) <= {1.0, 3.0, round(7 / 3, 6)}

@@ -10,7 +10,9 @@ from experiments.studies import small_study
 
 from anydepth.errors import Interrupted
 from anydepth.experiments.execution import Execution, Going, last_line, why_it_failed
-from anydepth.experiments.plan import Places, StudyStep, needed_steps
+from anydepth.experiments.steps import CompareStep, CostStep, MeasureStep, StudyStep, TrainStep, needed_steps
+from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.variants import Variant
 
 LEAVE_RESULT = """
 import pathlib, sys
@@ -30,32 +32,37 @@ class Rehearsal(Execution):
     def start(self, step: StudyStep) -> Going:
         self.order = [*getattr(self, "order", []), step.name]
         program = FAIL if step.name in self.failing else LEAVE_RESULT
-        with self.places.log(step).open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", program, str(self.places.result(step))], stdout=log, stderr=log
-            )
+        with step.log.open("wb") as log:
+            process = subprocess.Popen([sys.executable, "-c", program, str(step.result)], stdout=log, stderr=log)
         return Going(step, process)
 
     def has_ended(self, going: Going) -> bool:
         if going.process.poll() == 0:
-            real = next(step for step in self.steps if step.name == going.step.name)
-            self.places.mark(going.step, needed_steps(real, self.steps), 1.5)
+            going.step.mark(needed_steps(going.step, self.steps), 1.5)
         return super().has_ended(going)
 
 
-STEPS = [
-    StudyStep("train a", "train", "a", cost=10.0),
-    StudyStep("measure a", "measure", "a", needs=("train a",)),
-    StudyStep("train b", "train", "b", needs=("train a",), cost=10.0),
-    StudyStep("measure b", "measure", "b", needs=("train b",)),
-    StudyStep("train c", "train", "c", cost=10.0),
-    StudyStep("compare", "compare", needs=("measure a", "measure b")),
-]
+STUDY = small_study("table1")
+
+
+def steps_at(path: Path) -> list[StudyStep]:
+    """Three runs, the second a second stage of the first, of which two are measured."""
+    folder = StudyFolder(path)
+    first, second, third = Variant("a", "aligned"), Variant("b", "halting", origin="a"), Variant("c", "mixed")
+    measured = [MeasureStep(STUDY, folder, variant) for variant in (first, second)]
+    return [
+        TrainStep(STUDY, folder, first),
+        measured[0],
+        TrainStep(STUDY, folder, second),
+        measured[1],
+        TrainStep(STUDY, folder, third),
+        CompareStep(STUDY, folder, tuple(measured)),
+    ]
 
 
 def rehearsal(tmp_path: Path, *failing: str, jobs: int = 1) -> tuple[Rehearsal, list[str]]:
     told: list[str] = []
-    execution = Rehearsal(small_study("table1"), Places(tmp_path), STEPS, jobs=jobs, threads=1, say=told.append)
+    execution = Rehearsal(STUDY, StudyFolder(tmp_path), steps_at(tmp_path), jobs=jobs, threads=1, say=told.append)
     execution.failing = frozenset(failing)
     return execution, told
 
@@ -69,8 +76,9 @@ def states(tmp_path: Path) -> dict[str, str]:
 def test_every_step_is_done_once_and_after_what_it_needs(tmp_path: Path, jobs: int) -> None:
     execution, _ = rehearsal(tmp_path, jobs=jobs)
     assert execution.go() == []
-    assert sorted(execution.order) == sorted(step.name for step in STEPS)
-    for step in STEPS:
+    steps = steps_at(tmp_path)
+    assert sorted(execution.order) == sorted(step.name for step in steps)
+    for step in steps:
         assert all(execution.order.index(need) < execution.order.index(step.name) for need in step.needs)
     assert set(states(tmp_path).values()) == {"done"}
 
@@ -112,13 +120,13 @@ def test_the_time_left_goes_by_what_training_took_so_far(tmp_path: Path) -> None
     execution, _ = rehearsal(tmp_path, jobs=2)
     assert execution.left() == ""
     execution.progress.done = {"train a": 3.0, "measure a": 1.0}
-    # 4 minutes for a third of the training; two thirds are left, on two places.
-    assert execution.left() == "; about 4:00 left"
+    # 4 minutes for 50,000 of 112,500 updates; the rest is done on two places.
+    assert execution.left() == "; about 2:30 left"
 
 
 def test_a_record_that_was_removed_is_made_again(tmp_path: Path) -> None:
     rehearsal(tmp_path)[0].go()
-    Places(tmp_path).record("a").unlink()
+    StudyFolder(tmp_path).run_record("a").unlink()
     again, _ = rehearsal(tmp_path)
     assert again.go() == []
     assert again.order == ["measure a", "compare"]
@@ -126,8 +134,7 @@ def test_a_record_that_was_removed_is_made_again(tmp_path: Path) -> None:
 
 def test_what_needs_a_step_that_is_done_again_is_done_again_too(tmp_path: Path) -> None:
     rehearsal(tmp_path)[0].go()
-    places = Places(tmp_path)
-    places.mark(STEPS[0], [], 2.0)  # "train a", by hand, with other results
+    steps_at(tmp_path)[0].mark([], 2.0)  # "train a", by hand, with other results
     again, _ = rehearsal(tmp_path)
     assert again.go() == []
     assert again.order == ["measure a", "train b", "measure b", "compare"]
@@ -136,7 +143,8 @@ def test_what_needs_a_step_that_is_done_again_is_done_again_too(tmp_path: Path) 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_step_that_watches_the_clock_runs_by_itself_after_the_others(tmp_path: Path, jobs: int) -> None:
     execution, _ = rehearsal(tmp_path, jobs=jobs)
-    execution.steps = [StudyStep("time updates", "cost", is_alone=True), *STEPS]
+    others = list(execution.steps)
+    execution.steps = [CostStep(STUDY, execution.folder), *others]
     beside: list[int] = []
 
     def start(step: StudyStep) -> Going:
@@ -147,8 +155,8 @@ def test_a_step_that_watches_the_clock_runs_by_itself_after_the_others(tmp_path:
 
     execution.start = start  # type: ignore[method-assign]
     assert execution.go() == []
-    assert execution.order.index("time updates") == len(STEPS) - 1
-    assert beside == [len(STEPS)]
+    assert execution.order.index("time updates") == len(others) - 1
+    assert beside == [len(others)]
 
 
 def test_a_step_that_a_signal_ended_is_not_blamed_on_its_log(tmp_path: Path) -> None:
@@ -166,13 +174,13 @@ WHOLE = '{"minutes": 2.5, "stamp": "1", "seen": {}}'
     ("text", "minutes"), [(WHOLE, 2.5), ('{"minutes": ', None), ('{"minutes": 2.5}', None), ("[]", None)]
 )
 def test_a_marker_counts_only_when_it_is_whole(tmp_path: Path, text: str, minutes: float | None) -> None:
-    places, step = Places(tmp_path), StudyStep("time updates", "cost")
-    for path, content in ((places.result(step), "{}"), (places.marker(step), text)):
+    step = CostStep(STUDY, StudyFolder(tmp_path))
+    for path, content in ((step.result, "{}"), (step.marker, text)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
-    assert places.minutes(step) == minutes
-    places.result(step).unlink()
-    assert places.minutes(step) is None
+    assert step.minutes() == minutes
+    step.result.unlink()
+    assert step.minutes() is None
 
 
 def test_the_reason_of_a_failure_is_the_last_line_of_its_log(tmp_path: Path) -> None:

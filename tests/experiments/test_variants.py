@@ -7,7 +7,7 @@ from anydepth.config.loading import load_config, make_config
 from anydepth.config.schema import Config
 from anydepth.config.shipped import shipped_file
 from anydepth.errors import UsageError
-from anydepth.experiments.plan import default_second_stage
+from anydepth.experiments.definition import default_second_stage
 from anydepth.experiments.variants import EXPERIMENTS, chosen_experiments, planned_variants, shallow, variant_config
 
 FIRST_STAGES = ["demo", "demo_study", "multi30k_study", "iwslt14_de_en", "wmt14_en_fr"]

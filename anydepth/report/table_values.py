@@ -1,4 +1,4 @@
-"""The figures of tables 1 to 3: ours from the records, by the rows and columns of the paper."""
+"""The values of tables 1 to 3: ours from the records, by the rows and columns of the paper."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,20 +21,20 @@ class Column:
     n: int | None = None
 
     def paper(self, row: PublishedRow) -> float | None:
-        """The paper's figure in this column, if it has the column."""
+        """The paper's value in this column, if it has the column."""
         if self.n is not None:
             return row.fixed[self.n - 1] if self.n <= published.BLOCKS else None
         return row.uniform if self.title == "uniform" else row.average
 
     def is_of(self, comparison: ComparisonRecord, *, of_baseline: bool) -> bool:
-        """Whether a comparison was made of this column's figures; a baseline's own policy is its
+        """Whether a comparison was made of this column's values; a baseline's own policy is its
         full depth."""
         policy = comparison.against_policy if of_baseline and self.title != "average" else comparison.policy
         return policy.partition(":")[0] == self.title if self.n is None else policy == f"fixed:{self.n}"
 
 
 @dataclass(frozen=True)
-class Figures:
+class MeasuredRow:
     """One row of ours, by columns: BLEU (None for what is missing), differences from the reference,
     and tokenized BLEU; and its runs."""
 
@@ -52,10 +52,10 @@ def columns_of(blocks: int) -> tuple[Column, ...]:
     return (Column("uniform"), *(Column(f"n = {n}", n) for n in range(1, blocks + 1)), Column("average"))
 
 
-def figures_of(study: StudyRecords, table: PublishedTable) -> list[Figures]:
+def measured_rows(study: StudyRecords, table: PublishedTable) -> list[MeasuredRow]:
     """Our rows of a table."""
     columns = columns_of(study.blocks)
-    return [_figures(study, table, variant, row, columns) for variant, row in _variants(study, table).items()]
+    return [_measured_row(study, table, variant, row, columns) for variant, row in _variants(study, table).items()]
 
 
 def _variants(study: StudyRecords, table: PublishedTable) -> dict[str, PublishedRow | None]:
@@ -84,15 +84,15 @@ def _runs(study: StudyRecords, variant: str) -> list[RunRecord]:
     return [run for n in range(1, study.blocks + 1) for run in study.of(f"{BASELINE}-{n}")]
 
 
-def _figures(
+def _measured_row(
     study: StudyRecords, table: PublishedTable, variant: str, row: PublishedRow | None, columns: Sequence[Column]
-) -> Figures:
+) -> MeasuredRow:
     values = tuple(_value(study, table, variant, column) for column in columns)
     differences = tuple(
         _difference(study, table, variant, column) if variant != ALIGNED else None for column in columns
     )
     tokenized = tuple(_tokenized(study, table, variant, column) for column in columns)
-    return Figures(
+    return MeasuredRow(
         variant, row.label if row else variant, values, differences, tokenized, row, tuple(_runs(study, variant))
     )
 
