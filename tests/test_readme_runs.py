@@ -1,5 +1,5 @@
-"""README.md does what it says: its shell blocks run in order, line by line, with tiny budgets, and
-so does its Python block.
+"""README.md and the pages that continue it do what they say: their shell blocks run in order, line
+by line, with tiny budgets, and so do their Python blocks.
 
 Lines stay as they are. What shrinks is the built-in corpus, the shipped settings and the budgets
 that a line names.
@@ -19,7 +19,7 @@ import pytest
 import tomli_w
 from cli.commands import done
 from cli.parsing import arguments_of_anydepth
-from test_readme import README, ROOT, SHELLS, fences, shell_text
+from markdown_pages import DOCS, README, ROOT, SHELLS, fences, shell_text
 
 from anydepth.config import shipped
 
@@ -29,36 +29,24 @@ TINY_MODEL = {"heads": 2, "encoder": {"blocks": 1, "dim": 8, "ffn_dim": 8}, "dec
 TINY_TRAINING = {"updates": 3, "batch_tokens": 300, "warmup": 2, "save_every": 1, "average": 1, "precision": "float32"}
 TINY_DECODING = {"beam": 2, "length_ratio": 0.2, "length_offset": 2}
 QUICK = {"tune": ["--candidates", "20"], "bench": ["--rounds", "1", "--sentences", "4", "--batch", "2"]}
-SECONDS = {
-    "corpus",
-    "prepare",
-    "train",
-    "evaluate",
-    "translate",
-    "tune",
-    "plot",
-    "export",
-}  # the verbs that `make test` runs
+# The verbs that `make test` runs.
+SECONDS = {"corpus", "prepare", "train", "evaluate", "translate", "tune", "plot", "export", "configs", "check", "seal"}
+# The pages whose commands follow each other in one folder; those about Multi30k use the same names
+# for other folders.
+BUILT_IN = (README, DOCS / "training.md", DOCS / "translating.md", DOCS / "study.md")
+MULTI30K = (DOCS / "results.md",)
 
 
-def blocks() -> list[tuple[str, str]]:
-    """The README's blocks that can be run, "sh" or "python" and the text; those that set up with
-    make are the Makefile's."""
-    found = [(kind.strip(), text) for kind, text in fences(README.read_text(encoding="utf-8"))]
+def blocks(*pages: Path) -> list[tuple[str, str]]:
+    """The blocks that can be run, "sh" or "python" and the text; those that set up with make are the
+    Makefile's."""
+    found = [(kind.strip(), text) for page in pages for kind, text in fences(page.read_text(encoding="utf-8"))]
     runnable = [
         ("python" if kind == "python" else "sh", shell_text(kind, text))
         for kind, text in found
         if kind in (*SHELLS, "python")
     ]
     return [(kind, text) for kind, text in runnable if not text.startswith("make ")]
-
-
-def parts() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The blocks about the built-in corpus, and those about Multi30k, which use the same names for
-    other folders."""
-    found = blocks()
-    border = next((number for number, (_, text) in enumerate(found) if "multi30k/" in text), len(found))
-    return found[:border], found[border:]
 
 
 @pytest.fixture
@@ -156,28 +144,31 @@ def run_blocks(found: list[tuple[str, str]], *, verbs: set[str] | None = None) -
 
 
 def test_what_takes_seconds_runs_as_the_readme_says(place: Path) -> None:
-    ran = run_blocks(parts()[0], verbs=SECONDS)
+    ran = run_blocks(blocks(README), verbs=SECONDS)
     assert set(ran) >= {"corpus", "prepare", "train", "evaluate", "translate", "tune", "python"}
     assert len((place / "translated.en").read_text(encoding="utf-8").splitlines()) == SIZES["test"]
+    ran = run_blocks(blocks(*BUILT_IN[1:]), verbs=SECONDS - {"train"})
+    assert set(ran) >= {"configs", "check", "seal", "evaluate", "translate", "plot", "export", "python"}
+    assert len((place / "translated.jsonl").read_text(encoding="utf-8").splitlines()) == SIZES["test"]
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("part", [0, 1], ids=["built-in corpus", "Multi30k"])
-def test_every_command_runs_as_the_readme_says(place: Path, part: int) -> None:
-    found = parts()[part]
-    if part == 1:
+@pytest.mark.parametrize("pages", [BUILT_IN, MULTI30K], ids=["built-in corpus", "Multi30k"])
+def test_every_command_runs_as_the_pages_say(place: Path, pages: tuple[Path, ...]) -> None:
+    if pages is MULTI30K:
         done("corpus", "--to", place / "multi30k")
         text = [f"--{split} multi30k/{split}" for split in SIZES]
         done(
             *f"prepare --source-lang de --target-lang en {' '.join(text)} --vocab-size 400 --to runs/demo/data".split()
         )
+    found = blocks(*pages)
     ran = run_blocks(found)
     written = [
         line
         for kind, text in found
         if kind == "sh"
         for line in lines_of(text)
-        if re.match(r"(\w+=\S+ )*anydepth ", line)
+        if re.search(r"\banydepth ", line.partition("#")[0])
     ]
     assert len([verb for verb in ran if verb != "python"]) == len(written) > 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cli.parsing import anydepth_commands, check_arguments
-from test_readme import fences, links
+from markdown_pages import fences, missing_targets
 
 from anydepth.experiments.trends import TRENDS
 from anydepth.experiments.verdicts import verdict_of
@@ -21,8 +21,8 @@ RESULTS = Path(__file__).parents[1] / "docs" / "results"
 TEXT = (RESULTS / "README.md").read_text(encoding="utf-8")
 COLUMNS = {"Multi30k": "multi30k", "built-in corpus": "demo"}
 WORDS = {"agree": "agrees", "disagree": "disagrees"}  # the others stand as they are
-README = Path(__file__).parents[1] / "README.md"
-# The rows of the shorter table in README.md, and the findings that each of them tells.
+SHORT_PAGE = RESULTS.parent / "results.md"
+# The rows of its shorter table, and the findings that each of them tells.
 SHORT_ROWS = {
     "aligned beats mixed training, at fixed and at uniform exits": (
         "aligned-beats-mixed-fixed",
@@ -75,7 +75,7 @@ def test_a_command_parses(command: list[str]) -> None:
 
 
 def test_every_path_that_is_linked_to_exists() -> None:
-    assert [target for target in links(TEXT) if not (RESULTS / target).exists()] == []
+    assert missing_targets(RESULTS / "README.md") == []
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -86,8 +86,8 @@ def test_the_verdicts_told_are_those_of_the_records(column: str) -> None:
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_the_readme_tells_the_verdicts_of_the_records(column: str) -> None:
-    headings, *rows = table("finding of the paper", README.read_text(encoding="utf-8"))
+def test_the_shorter_table_tells_the_verdicts_of_the_records(column: str) -> None:
+    headings, *rows = table("finding of the paper", SHORT_PAGE.read_text(encoding="utf-8"))
     assert [row[0] for row in rows] == list(SHORT_ROWS)
     found = {trend["name"]: WORDS.get(trend["verdict"], trend["verdict"]) for trend in trends_of(COLUMNS[column])}
     for row in rows:
