@@ -1,11 +1,15 @@
-"""docs/architecture.md: its file tree is the tree, and its list is the order of imports."""
+"""docs/architecture.md: its file tree is the tree, its list is the order of imports, and what its
+walks and lists name exists."""
 
+import ast
 import re
+from pathlib import Path
 
 from markdown_pages import DOCS, ROOT, fences
 from test_imports import ORDER
 
 TEXT = (DOCS / "architecture.md").read_text(encoding="utf-8")
+EXAMPLES = ("room/module.py", "anydepth/room/module.py")  # how the page writes names
 
 
 def tree_paths(block: str) -> list[str]:
@@ -70,3 +74,45 @@ def test_a_tree_is_read_with_and_without_lines() -> None:
     plain = "anydepth/\n  cli.py   the command line\n  text/\n    a.py\n    b.py\nREADME.md"
     paths = ["anydepth/", "anydepth/cli.py", "anydepth/text/", "anydepth/text/a.py", "anydepth/text/b.py", "README.md"]
     assert tree_paths(drawn) == tree_paths(plain) == paths
+
+
+def named_in(text: str) -> list[tuple[str, str]]:
+    """What the page names as `room/module.py: symbol` or as a path, with an empty symbol for a path
+    alone; NAME stands for what a reader would add."""
+    spans = re.findall(r"`([^`]+)`", " ".join(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL).split()))
+    found = [re.fullmatch(r"([\w/]+(?:\.\w+|/))(?:: ([\w.]+))?", span) for span in spans]
+    return [
+        (match[1], match[2] or "")
+        for match in found
+        if match and "/" in match[1] and match[1] not in EXAMPLES and "NAME" not in match[1]
+    ]
+
+
+def place_of(path: str) -> Path:
+    """Where a path of the page leads: into the package, or for tests into the repository."""
+    return ROOT / path if path.startswith("tests/") else ROOT / "anydepth" / path
+
+
+def symbols_of(module: Path) -> set[str]:
+    """The names that a module defines, with the methods of its classes, as in "Transformer.step"."""
+    names: set[str] = set()
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def test_what_the_walks_and_lists_name_exists() -> None:
+    named = named_in(TEXT)
+    assert len([symbol for _, symbol in named if symbol]) > 40
+    missing = [
+        f"{path}: {symbol}" if symbol else path
+        for path, symbol in named
+        if not place_of(path).exists() or (symbol and symbol not in symbols_of(place_of(path)))
+    ]
+    assert missing == []
