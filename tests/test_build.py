@@ -15,6 +15,7 @@ from anydepth.inference.engines.native import native_engine as engine
 from anydepth.inference.engines.native.native_engine import has_native
 
 ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "anydepth" / "inference" / "engines" / "native" / "cpp"
 DYNAMIC, SYMBOLS = 6, 11  # types of sections of ELF
 FLAGS, FLAGS_1 = 30, 0x6FFFFFFB  # tags of its dynamic section
 BIND_NOW, NOW = 0x8, 0x1
@@ -31,6 +32,29 @@ def test_build_requirements_are_exact_and_those_of_the_constraints() -> None:
     assert {re.split(r"[=<>~! ]", each)[0] for each in required} == {"pybind11", "setuptools"}
     assert all(re.fullmatch(r"[a-z0-9]+==[0-9.]+", each) for each in required)
     assert set(required) <= set(constraints)
+
+
+def test_no_file_of_the_extension_is_long_or_wide_and_every_header_says_what_it_is_for() -> None:
+    texts = {file.name: file.read_text(encoding="utf-8") for file in SOURCES.rglob("*") if file.is_file()}
+    assert {name.rpartition(".")[2] for name in texts} == {"cpp", "h"}
+    assert [name for name, text in texts.items() if len(text.splitlines()) > 400] == []
+    assert [name for name, text in texts.items() if max(map(len, text.splitlines())) > 120] == []
+    assert [name for name, text in texts.items() if name.endswith(".h") and not text.startswith("// ")] == []
+
+
+def test_what_is_compiled_for_each_instruction_set_shares_no_function_with_the_other_sets() -> None:
+    """An inline function of a header that all sets include is kept once by the linker, perhaps with
+    instructions that the processor does not have."""
+    kernels = {file.name: file.read_text(encoding="utf-8") for file in (SOURCES / "kernels").glob("*.h")}
+    del kernels["kernels.h"]  # the table alone, without a function
+    assert [name for name, text in kernels.items() if "#include <" in text] == []
+    del kernels["kernels_of_set.h"]  # puts the others together
+    assert kernels
+    beginning = r"(//[^\n]*\n)+#pragma once\n\nnamespace anydepth {\nnamespace ANYDEPTH_SET {\n"
+    end = r"}  // namespace ANYDEPTH_SET\n}  // namespace anydepth\n"
+    for name, text in kernels.items():
+        found = re.fullmatch(f"{beginning}(.*){end}", text, re.DOTALL)
+        assert found and "}  // namespace" not in found[2], f"{name} has something outside of the set's namespace"
 
 
 class Elf:

@@ -68,7 +68,7 @@ void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scra
     });
 }
 
-// The outputs from `first`, where a panel begins, to `last`; quantized rows are in `scratch` already.
+// The outputs from `first`, where a panel begins, to `last`; quantized rows are in `scratch`.
 void Matrix::apply_part(const Kernels& kernels, const float* x, int m, float* y, int first, int last, int stride,
                         bool is_rectified, Scratch& scratch) const {
     const float* bias = has_bias_ ? bias_.get() + first : nullptr;

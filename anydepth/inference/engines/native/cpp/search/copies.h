@@ -1,4 +1,5 @@
-// Keys and values of tokens at the blocks above their exits, made from the state with which they left.
+// Keys and values of tokens at the blocks above their exits, made from the state with which they
+// left.
 #pragma once
 
 #include <vector>

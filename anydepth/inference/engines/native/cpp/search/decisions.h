@@ -49,11 +49,12 @@ class Decisions {
     const Kernels& ops_;
     const Policy& policy_;
     Scratch& scratch_;
-    Buffer<float> signal_;                // of the running rows after the last block
-    Buffer<float> below_, units_;
-    std::vector<Buffer<float>> logits_;   // by exit; rows keep pointing there until the step is over
-    std::vector<Shortlist> shortlists_;   // by the number of the row
-    bool has_shortlists_ = false;         // of this step
+    Buffer<float> signal_;               // of the running rows after the last block
+    Buffer<float> below_;                // their states before it
+    Buffer<float> units_;                // of the geometric module
+    std::vector<Buffer<float>> logits_;  // by exit; rows keep pointing there until the step is over
+    std::vector<Shortlist> shortlists_;  // by the number of the row
+    bool has_shortlists_ = false;        // of this step
 };
 
 }  // namespace anydepth

@@ -1,5 +1,5 @@
-// One thread of a search: it takes sentences, runs the decoder for all of their rows step by step, and
-// leaves their hypotheses in the results.
+// One thread of a search: it takes sentences, runs the decoder for all of their rows step by step,
+// and leaves their hypotheses in the results.
 #pragma once
 
 #include <atomic>
