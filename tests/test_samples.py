@@ -135,11 +135,19 @@ def test_a_ctranslate2_export_gives_the_tokens_of_its_exit(samples: Path) -> Non
 
 
 def weights_are_as_before(name: str) -> None:
-    """The run ends with the weights of before: bit for bit where sums are rounded as they were."""
+    """The run ends with the weights of before: bit for bit where sums are rounded as they were.
+
+    The biases of keys have no gradient but what rounding leaves, since they move all scores of a
+    softmax alike, and Adam makes steps of that; elsewhere they are not compared.
+    """
     before, file = expected("trained")[name], Run(Path("runs") / name).weights_file
-    assert norms(file.read_bytes()) == pytest.approx(before["norms"], rel=TOLERANCE, abs=TOLERANCE)
     if arithmetic() == expected("trained")["arithmetic"]:
         assert file_hash(file) == before["sha256"]
+    now, then = (
+        {tensor: norm for tensor, norm in each.items() if not tensor.endswith("key.bias")}
+        for each in (norms(file.read_bytes()), before["norms"])
+    )
+    assert now == pytest.approx(then, rel=TOLERANCE, abs=TOLERANCE)
 
 
 def test_an_interrupted_run_in_mixed_mode_is_resumed_to_the_same_weights(own_samples: Path) -> None:
