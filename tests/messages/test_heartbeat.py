@@ -3,12 +3,14 @@
 import io
 import threading
 import time
+from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
 
 from anydepth.messages import heartbeat
 from anydepth.messages.heartbeat import is_at_work, with_heartbeat
+from anydepth.text import tokenizer
 from anydepth.text.tokenizer import train_tokenizer
 
 
@@ -48,7 +50,18 @@ def test_on_a_terminal_the_time_stands_in_place_and_no_line_is_left(monkeypatch:
 def test_the_reports_of_a_training_tell_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "SECONDS_BEFORE_A_LINE", 0.0)
     said: list[str] = []
-    train_tokenizer(["ein kleiner Text", "", "noch einer"] * 9, vocab_size=280, say=said.append)
+    learn, has_spoken = tokenizer._train, threading.Event()
+
+    def learn_after_a_line(lines: Sequence[str], vocab_size: int) -> bytes:
+        assert has_spoken.wait(60), "else it could be over before a line is due"
+        return learn(lines, vocab_size)
+
+    def say(text: str) -> None:
+        said.append(text)
+        has_spoken.set()
+
+    monkeypatch.setattr(tokenizer, "_train", learn_after_a_line)
+    train_tokenizer(["ein kleiner Text", "", "noch einer"] * 9, vocab_size=280, say=say)
     assert said and all(line.startswith("learning 280 pieces from 18 lines: at work for 0 seconds") for line in said)
 
 
