@@ -267,7 +267,7 @@ def test_scores_made_another_way_are_given_up_only_on_demand(
         scored(own, settings)
     assert own.scores_file.read_bytes() == before
     found, _ = scored(own, settings, overwrite=True)
-    assert (found.recipe.metric, found.recipe.beam) == (settings.metric, settings.beam)
+    assert (found.recipe.metric, found.recipe.beam) == (settings.metric, settings.decoding.beam)
     assert same(load_scores(own.scores_file), found)
 
 
