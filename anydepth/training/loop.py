@@ -191,7 +191,9 @@ class Training:
         self.check_weights()
         if not self.workers.is_main or self.progress.update == 0:
             return
-        save_tensors(self.run.checkpoint_file(self.progress.update), model_tensors(self.model))
+        checkpoint = self.run.checkpoint_file(self.progress.update)
+        checkpoint.parent.mkdir(exist_ok=True)  # an empty folder gets lost in archives and in git
+        save_tensors(checkpoint, model_tensors(self.model))
         self.save_to_resume()
         self.run.seal.remove(file for _, file in self.run.checkpoints()[: -self.config.training.average])
 
