@@ -12,6 +12,22 @@ from report.pages import Page, section
 from report.reports import RUNS, ask_only_for, page_of, report, written_report
 from report.studies import change, comparison, read_json, write_json, write_study
 
+from anydepth.figures.style import MARKER_SIZES
+from anydepth.report.beyond import LAYER_DROPS
+from anydepth.report.spots import (
+    ALIGNED_STYLE,
+    BASELINE_STYLE,
+    CONFIDENCE_STYLE,
+    CONTINUED_STYLE,
+    SEQ_BLEU,
+    SEQ_C,
+    SEQ_LL,
+    TOK_C_GEOMETRIC,
+    TOK_C_MULTINOMIAL,
+    TOK_LL_GEOMETRIC,
+    TOK_LL_MULTINOMIAL,
+)
+
 CHANGES: list[tuple[str, tuple[object, ...], object, str, str]] = [
     ("study.json", ("title",), "another <title>", "", "another &lt;title&gt;"),
     ("study.json", ("data", "fingerprint"), "fedcba9876543210", "figure-9", "fedcba9876543210"),
@@ -304,3 +320,11 @@ def test_a_seed_that_is_not_there_is_told(two_seeds: Path) -> None:
     (folder / RUNS / "mixed-3.2.json").unlink()
     text = Page(section(page_of(folder), "table-1")).text
     assert "Not all of the 2 seeds are there for: Mixed, M = 3." in text
+
+
+def test_no_two_series_look_alike_in_black_and_white() -> None:
+    mechanisms = [TOK_C_GEOMETRIC, TOK_LL_GEOMETRIC, TOK_C_MULTINOMIAL, TOK_LL_MULTINOMIAL, SEQ_LL, SEQ_C, SEQ_BLEU]
+    models = [BASELINE_STYLE, ALIGNED_STYLE, CONTINUED_STYLE, CONFIDENCE_STYLE, *LAYER_DROPS.values()]
+    styles = [*models, *(mechanism.style for mechanism in mechanisms)]
+    assert len({(style.marker, style.fill) for style in styles}) == len(styles)
+    assert {style.marker for style in styles} <= set(MARKER_SIZES)
