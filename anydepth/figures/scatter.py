@@ -52,7 +52,7 @@ def plot_scatter(series: Sequence[ChartSeries], *, x_label: str, y_label: str, e
         axis.set_xlabel(x_label)
         axis.set_ylabel(y_label)
         finish_axes(axis)
-        axis.xaxis.set_major_locator(MaxNLocator(MOST_STEPS))
+        axis.xaxis.set_major_locator(MaxNLocator(MOST_STEPS, steps=[1, 2, 5, 10]))
         axis.ticklabel_format(useOffset=False, style="plain")
         if exits is not None:
             axis.set_xlim(0.8, exits + 0.2)

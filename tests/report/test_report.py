@@ -173,7 +173,7 @@ def test_sentences_of_any_script_stand_in_both_files(page: str, finished: Path) 
     for words in ("子供たちが雪の中で遊んでいる。", "أطفال يلعبون في الثلج"):
         assert f'<bdi dir="auto">{words}</bdi>' in page
         assert words in markdown
-    assert "Drei &lt;Kinder&gt; &amp; &quot;ein&quot; Schnee" in page
+    assert "Drei &lt;Kinder&gt; &amp; &#34;ein&#34; Schnee" in page
     assert (
         r"Drei &lt;Kinder&gt; &amp; &quot;ein&quot; Schnee spielen \| neben \*einem\* gefrorenen See."
         in markdown.replace('"', "&quot;")

@@ -271,8 +271,7 @@ def test_a_mark_is_that_of_the_sign(tmp_path: Path) -> None:
     assert second["ω = √n"][3].split()[1] == "="
     assert "Of 31 signs: 5 agree, 3 disagree, 1 within noise, 22 without a stored comparison." in markdown
     assert (
-        "disagree: our difference +0.50 (+0.30 to +0.70; paired bootstrap over sentences), the paper&#x27;s -1.2"
-        in html
+        "disagree: our difference +0.50 (+0.30 to +0.70; paired bootstrap over sentences), the paper&#39;s -1.2" in html
     )
 
 
