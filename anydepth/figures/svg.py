@@ -23,7 +23,8 @@ NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
 NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 REFERENCE = re.compile(r"(^#|url\(#)([\w-]+)")
 DECIMALS = re.compile(r"-?\d+\.\d+")
-FAMILY = re.compile(r"font-family: [^;]*; ?")  # the page's own is the same on every machine
+# The page has its own fonts, the same on every machine; matplotlib before 3.11 writes the short form.
+FAMILY, SIZE_AND_FAMILY = re.compile(r"font-family: [^;]*; ?"), re.compile(r"font: ([\d.]+px) [^;]*")
 LEVEL = re.compile(r"^rotate\(-?0 ")
 METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
@@ -95,7 +96,7 @@ def _short(key: str, value: str) -> str:
     """An attribute on one line, with at most two decimals in its numbers; an id as it is."""
     if key == "id":
         return value
-    line = " ".join(FAMILY.sub("", value).split())
+    line = " ".join(SIZE_AND_FAMILY.sub(r"font-size: \1", FAMILY.sub("", value)).split())
     return DECIMALS.sub(lambda found: f"{round(float(found[0]), 2) + 0.0:g}", line)  # adding 0 turns -0 into 0
 
 
