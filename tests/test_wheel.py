@@ -121,6 +121,8 @@ def shrink(site: Path) -> None:
 def test_the_wheel_has_the_package_and_its_settings_and_no_tests(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {str(file.relative_to(ROOT)) for file in shipped_files().values()} <= set(names)
+    pages = [*(ROOT / "anydepth/report").glob("templates/*"), *(ROOT / "anydepth/report").glob("assets/*")]
+    assert len(pages) >= 4 and {str(file.relative_to(ROOT)) for file in pages} <= set(names)
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"anydepth"}
     assert any("/_native." in name and not name.endswith(".pyi") for name in names)
 

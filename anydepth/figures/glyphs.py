@@ -63,11 +63,16 @@ def _drawable_character(character: str, has_glyph: bool) -> str:
     return "" if category in ("Cf", "Mn") else NO_GLYPH
 
 
-def piece_label(piece: str) -> str:
+def piece_words(piece: str) -> str:
     """A SentencePiece piece as a short label: the space before a word is shown as an open box, a
     long piece is cut."""
-    shown = drawable(piece.replace(WORD_START, VISIBLE_SPACE))
+    shown = piece.replace(WORD_START, VISIBLE_SPACE)
     return shown if len(shown) <= LONGEST_PIECE else shown[: LONGEST_PIECE - 1] + "\u2026"
+
+
+def piece_label(piece: str) -> str:
+    """A piece as a short label of characters that can be drawn."""
+    return piece_words(drawable(piece.replace(WORD_START, VISIBLE_SPACE)))
 
 
 def display_width(text: str) -> int:

@@ -9,7 +9,9 @@ from matplotlib.figure import Figure
 from anydepth.errors import UsageError
 from anydepth.figures.recorded import check_exits
 from anydepth.figures.style import COLUMN_WIDTH, END_COLOUR, START_COLOUR, TEXT_WIDTH, drawing
+from anydepth.figures.svg import figure_svg, tell
 
+START, END = "start (rpos < 0.1)", "end (rpos > 0.9)"
 BAR_WIDTH = 0.4
 FEWEST_SLOTS = 3
 
@@ -53,14 +55,27 @@ def mean_exit(percentages: Sequence[float]) -> float:
 def plot_positions(exits: Sequence[Sequence[int]], *, blocks: int) -> Figure:
     """Figure with the exit distributions at the start and at the end of sentences side by side.
     Figure 8."""
-    start, end = position_histograms(exits, blocks=blocks)
+    return _draw(*position_histograms(exits, blocks=blocks))
+
+
+def positions_svg(start: Sequence[float], end: Sequence[float], *, name: str, description: str) -> str:
+    """The same picture of stored distributions as SVG, whose bars tell their percentages."""
+    figure = _draw(start, end)
+    for words, shares, bars in zip((START, END), (start, end), figure.axes[0].containers, strict=True):
+        for n, (share, bar) in enumerate(zip(shares, bars, strict=True), start=1):
+            tell(bar, [f"{words}\nexit {n}\n{share:.1f}% of these tokens"])
+    return figure_svg(figure, name=name, description=description)
+
+
+def _draw(start: Sequence[float], end: Sequence[float]) -> Figure:
+    blocks = len(start)
     numbers = np.arange(1, blocks + 1)
     with drawing():
         figure = Figure(figsize=(COLUMN_WIDTH if blocks <= 8 else TEXT_WIDTH, 2.3), layout="constrained")
         axis = figure.subplots()
         for side, heights, colour, hatch, label in (
-            (-1, start, START_COLOUR, "", "start (rpos < 0.1)"),
-            (+1, end, END_COLOUR, "////", "end (rpos > 0.9)"),
+            (-1, start, START_COLOUR, "", START),
+            (+1, end, END_COLOUR, "////", END),
         ):
             axis.bar(
                 numbers + side * BAR_WIDTH / 2,

@@ -5,14 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from anydepth.errors import UsageError
 from anydepth.figures.recorded import check_exits, check_scores, probability
-from anydepth.figures.style import PALE, TEXT_WIDTH, drawing, text_colour
+from anydepth.figures.style import COLUMN_WIDTH, PALE, TEXT_WIDTH, drawing, text_colour
+from anydepth.figures.svg import figure_svg, tell
 
 BINS = 10
+MOST_NARROW_BINS = 12  # more have smaller words and need a wider picture
 COLOUR_MAP = "Blues"
 PALEST = 0.2  # the colour scale begins so far below the rarest cell that it is told from an empty one
 
@@ -73,7 +76,31 @@ def plot_scores(
     return figure
 
 
-def _draw_cells(axis: Axes, percentages: np.ndarray) -> None:
+def scores_svg(counts: Sequence[Sequence[int]], *, name: str, description: str) -> str:
+    """A stored histogram as SVG for a narrow column: the same cells, which tell their counts, and
+    the sums over probabilities in words."""
+    blocks, bins = len(counts), len(counts[0])
+    percentages = 100 * np.array(counts) / np.sum(counts)
+    tips = [
+        f"exit {n}\nprobability {place / bins:g} to {(place + 1) / bins:g}\n"
+        f"{counts[n - 1][place]:,} tokens, {percentages[n - 1, place]:.2f}%"
+        for n in range(1, blocks + 1)
+        for place in range(bins)
+    ]
+    with drawing():
+        size = (COLUMN_WIDTH if bins <= MOST_NARROW_BINS else TEXT_WIDTH, 0.6 + 0.23 * max(blocks, 3))
+        figure = Figure(figsize=size, layout="constrained")
+        axis = figure.subplots()
+        tell(_draw_cells(axis, percentages), tips)
+        beside = axis.secondary_yaxis("right")
+        beside.set_yticks(np.arange(1, blocks + 1), [f"{share:.1f}%" for share in percentages.sum(axis=1)])
+        beside.tick_params(length=0)
+        beside.spines["right"].set_visible(False)
+        beside.set_ylabel("of all")
+    return figure_svg(figure, name=name, description=description)
+
+
+def _draw_cells(axis: Axes, percentages: np.ndarray) -> QuadMesh:
     blocks, bins = percentages.shape
     edges, numbers = np.linspace(0, 1, bins + 1), np.arange(blocks + 1) + 0.5
     filled = np.ma.masked_equal(percentages, 0)
@@ -88,7 +115,7 @@ def _draw_cells(axis: Axes, percentages: np.ndarray) -> None:
             percent_label(share),
             ha="center",
             va="center",
-            fontsize=6.5 if bins <= 12 else 5,
+            fontsize=6.5 if bins <= MOST_NARROW_BINS else 5,
             color=text_colour(tuple(mesh.to_rgba(share))),
         )
     axis.set_xticks(np.linspace(0, 1, 11) if bins % 10 == 0 else edges)
@@ -96,6 +123,7 @@ def _draw_cells(axis: Axes, percentages: np.ndarray) -> None:
     axis.set_xlabel("probability of the token at its exit")
     axis.set_ylabel("exit")
     axis.spines["right"].set_visible(False)
+    return mesh
 
 
 def _draw_sums(above: Axes, beside: Axes, percentages: np.ndarray) -> None:

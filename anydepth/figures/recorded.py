@@ -1,4 +1,4 @@
-"""What figures are drawn from: the exits and scores that translations recorded, checked against the
+"""What pictures are drawn from: the exits and scores that translations recorded, checked against the
 model's depth."""
 
 import math

@@ -1,11 +1,11 @@
-"""The look of all figures: colours for the colour-blind and for grey prints, fonts for a paper's
+"""The look of all pictures: colours for the colour-blind and for grey prints, fonts for a paper's
 column, and the files."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import matplotlib.style
@@ -30,29 +30,35 @@ LIGHTEST_EXIT = 0.88
 START_COLOUR, END_COLOUR = "#0072B2", "#E69F00"
 
 
+# The sizes at which matplotlib's markers look equally large.
+MARKER_SIZES = {"o": 4.5, "X": 5.5, "D": 4.0, "^": 5.0, "v": 5.0, "s": 4.2, "P": 5.5, "h": 5.0, "*": 6.5, "d": 5.0}
+
+
 @dataclass(frozen=True)
-class FamilyStyle:
-    """The colour and marker of a family of policies; each marker is used once, for prints without
+class SeriesStyle:
+    """How a series of points looks; marker and filling tell it from others in prints without
     colour."""
 
     colour: str
     marker: str
-    marker_size: float
+    fill: Literal["full", "none", "left", "top"] = "full"
+    dashes: Literal["-", "--", ":", "-."] = "-"
 
 
 # Okabe and Ito's colours, black and grey; wine stands in for their yellow, which is lost on white.
+# Each marker is used once.
 FAMILY_STYLES = {
-    "fixed": FamilyStyle("#000000", "o", 4.5),
-    "uniform": FamilyStyle("#888888", "X", 5.5),
-    "confidence": FamilyStyle("#E69F00", "D", 4.0),
-    "geometric": FamilyStyle("#0072B2", "^", 5.0),
-    "margin": FamilyStyle("#56B4E9", "v", 5.0),
-    "similarity": FamilyStyle("#009E73", "s", 4.2),
-    "shortlist": FamilyStyle("#882255", "P", 5.5),
-    "sequence": FamilyStyle("#CC79A7", "h", 5.0),
-    "multinomial": FamilyStyle("#D55E00", "*", 6.5),
+    "fixed": SeriesStyle("#000000", "o"),
+    "uniform": SeriesStyle("#888888", "X"),
+    "confidence": SeriesStyle("#E69F00", "D"),
+    "geometric": SeriesStyle("#0072B2", "^"),
+    "margin": SeriesStyle("#56B4E9", "v"),
+    "similarity": SeriesStyle("#009E73", "s"),
+    "shortlist": SeriesStyle("#882255", "P"),
+    "sequence": SeriesStyle("#CC79A7", "h"),
+    "multinomial": SeriesStyle("#D55E00", "*"),
 }
-OTHER_STYLE = FamilyStyle("#666633", "d", 5.0)
+OTHER_STYLE = SeriesStyle("#666633", "d")
 
 
 def drawing() -> AbstractContextManager[None]:
@@ -116,14 +122,14 @@ def text_colour(background: Sequence[float]) -> str:
     return "white" if 1.05 / bright > bright / ink else INK
 
 
-def family_style(family: str) -> FamilyStyle:
+def family_style(family: str) -> SeriesStyle:
     """The style of a family of policies, such as "geometric"; families that the scheme does not
     know share one."""
     return FAMILY_STYLES.get(family, OTHER_STYLE)
 
 
 def check_figure_path(path: Path) -> None:
-    """Refuses a place that no figure can be written to."""
+    """Refuses a place that no picture can be written to."""
     if path.suffix.lower() not in METADATA:
         raise UsageError(
             f"a figure is written as .png, .svg or .pdf, but {path} ends in {path.suffix or 'no suffix'}; rename it"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -11,11 +12,9 @@ from matplotlib.ticker import PercentFormatter
 from anydepth.errors import UsageError
 from anydepth.figures.curves import CurvePoint, CurveSeries, CurveSetting
 from anydepth.figures.glyphs import display_width, drawable
-from anydepth.figures.style import COLUMN_WIDTH, INK, TEXT_WIDTH, drawing, family_style
+from anydepth.figures.scatter import LINE_WIDTH, draw_series, finish_axes
+from anydepth.figures.style import COLUMN_WIDTH, INK, TEXT_WIDTH, SeriesStyle, drawing, family_style
 
-# Fill of the markers and style of the lines for the first, second, ... setting; colour and marker
-# tell the family.
-VARIANTS = (("full", "-"), ("none", "--"), ("left", ":"), ("top", "-."))
 FULL_DEPTH = "full depth"
 CHARACTERS_AN_INCH = 16
 HANDLE_WIDTH = 6  # in characters, with the space between columns
@@ -82,7 +81,7 @@ def _draw_depths(axis: Axes, series: Sequence[CurveSeries], labels: dict[CurveSe
     _draw_full_depth(axis, series, labels)
     axis.set_xlabel("average exit (AE)")
     axis.set_ylabel("BLEU")
-    _finish(axis)
+    finish_axes(axis)
 
 
 def _draw_flops(axis: Axes, series: Sequence[CurveSeries], labels: dict[CurveSetting, str]) -> None:
@@ -92,13 +91,7 @@ def _draw_flops(axis: Axes, series: Sequence[CurveSeries], labels: dict[CurveSet
     _draw_full_depth(axis, series, labels)
     axis.set_xlabel("FLOPs, share of full depth")
     axis.xaxis.set_major_formatter(PercentFormatter(xmax=1))
-    _finish(axis)
-
-
-def _finish(axis: Axes) -> None:
-    axis.spines["right"].set_visible(False)
-    axis.grid()
-    axis.margins(0.06)
+    finish_axes(axis)
 
 
 def _draw_series(
@@ -106,19 +99,12 @@ def _draw_series(
 ) -> None:
     """Draws the points that have a cost, in its order."""
     points = sorted(costs, key=lambda point: costs[point])
-    style = family_style(series.family)
-    fill, dashes = _variant(series.setting, labels)
-    axis.plot(
+    draw_series(
+        axis,
         [costs[point] for point in points],
         [point.bleu for point in points],
-        color=style.colour,
-        linestyle=dashes,
-        linewidth=1.4 if series.is_line else 0.6,
-        marker=style.marker,
-        markersize=style.marker_size,
-        fillstyle=fill,
-        markerfacecoloralt="white",
-        markeredgewidth=0.8,
+        _style(series, labels),
+        line_width=LINE_WIDTH if series.is_line else 0.6,
         label=_named(series.family, labels[series.setting]),
     )
 
@@ -130,14 +116,23 @@ def _draw_full_depth(axis: Axes, series: Sequence[CurveSeries], labels: dict[Cur
 
 
 def _full_depths(series: Sequence[CurveSeries]) -> list[tuple[CurveSetting, float]]:
-    """The settings whose BLEU at full depth is known, with that figure."""
+    """The settings whose BLEU at full depth is known, with that number."""
     return list(
         dict.fromkeys((each.setting, each.full_depth_bleu) for each in series if each.full_depth_bleu is not None)
     )
 
 
-def _variant(setting: CurveSetting, labels: dict[CurveSetting, str]) -> tuple[str, str]:
-    return VARIANTS[list(labels).index(setting) % len(VARIANTS)]
+def _style(series: CurveSeries, labels: dict[CurveSetting, str]) -> SeriesStyle:
+    """Colour and marker tell the family, the markers' fill and the lines' dashes the first, second,
+    ... setting."""
+    style = family_style(series.family)
+    variants = (
+        style,
+        replace(style, fill="none", dashes="--"),
+        replace(style, fill="left", dashes=":"),
+        replace(style, fill="top", dashes="-."),
+    )
+    return variants[list(labels).index(series.setting) % len(variants)]
 
 
 def _named(family: str, label: str) -> str:

@@ -4,10 +4,11 @@ then."""
 from collections.abc import Sequence
 
 from anydepth.experiments.records import PositionModelRecord, SampleRecord, ScoreModelRecord, TokensRecord
-from anydepth.figures.positions import mean_exit
-from anydepth.report.bars import piece_words, positions_svg, tokens_svg
+from anydepth.figures.glyphs import piece_words
+from anydepth.figures.positions import END, START, mean_exit, positions_svg
+from anydepth.figures.probabilities import scores_svg
+from anydepth.figures.sentence import tokens_svg
 from anydepth.report.document import Block, Cell, Code, FactList, Gallery, Picture, Quoted, Row, Section, Table, Text
-from anydepth.report.heat import scores_svg
 from anydepth.report.missing import missing, recipe
 from anydepth.report.study_records import StudyRecords
 from anydepth.text.tokenizer import WORD_START
@@ -87,14 +88,9 @@ def _sample_picture(record: TokensRecord, sample: SampleRecord, place: int) -> P
         for t, (piece, left, score) in enumerate(zip(sample.tokens, sample.exits, sample.scores, strict=True), start=1)
     )
     values = Table(f"Sentence {place}: values", ("t", "token", "exit", "probability"), rows, texts=2)
-    return Picture(
-        f"figure-6-7-{place}",
-        title,
-        tokens_svg(sample, blocks=record.blocks, description=alt),
-        alt,
-        values,
-        is_wide=True,
-    )
+    name = f"figure-6-7-{place}"
+    svg = tokens_svg(sample.tokens, sample.exits, sample.scores, blocks=record.blocks, name=name, description=alt)
+    return Picture(name, title, svg, alt, values, is_wide=True)
 
 
 def _positions_section(study: StudyRecords) -> Section:
@@ -126,9 +122,9 @@ def _position_picture(model: PositionModelRecord, title: str, place: int) -> Pic
     rows = tuple(
         Row((str(n),), (Cell(f"{start:.1f}"), Cell(f"{end:.1f}"))) for n, (start, end) in enumerate(shares, start=1)
     )
-    values = Table(f"{title}: percent of tokens", ("exit", "start (rpos < 0.1)", "end (rpos > 0.9)"), rows, texts=1)
+    values = Table(f"{title}: percent of tokens", ("exit", START, END), rows, texts=1)
     name = f"figure-8-{place}"
-    return Picture(name, title, positions_svg(model, name=name, description=alt), alt, values)
+    return Picture(name, title, positions_svg(model.start, model.end, name=name, description=alt), alt, values)
 
 
 def _scores_section(study: StudyRecords) -> Section:
@@ -166,4 +162,5 @@ def _score_picture(model: ScoreModelRecord, title: str, place: int) -> Picture:
         Row((str(n),), tuple(Cell(f"{count:,}") for count in counts)) for n, counts in enumerate(model.counts, start=1)
     )
     values = Table(f"{title}: tokens by exit and probability", columns, rows, texts=1)
-    return Picture(f"figure-9-{place}", title, scores_svg(model, description=alt), alt, values)
+    name = f"figure-9-{place}"
+    return Picture(name, title, scores_svg(model.counts, name=name, description=alt), alt, values)

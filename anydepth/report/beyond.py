@@ -5,12 +5,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from anydepth.figures.style import FAMILY_STYLES
+from anydepth.figures.style import FAMILY_STYLES, SeriesStyle
 from anydepth.report import published
 from anydepth.report.document import NOTHING, Block, Cell, Code, Gallery, Prose, Row, Section, Table, Text
 from anydepth.report.missing import missing, missing_runs, recipe, whole
 from anydepth.report.published import ALIGNED
-from anydepth.report.scatter import SeriesStyle
 from anydepth.report.spots import (
     SEQ_BLEU,
     SEQ_C,
@@ -43,8 +42,8 @@ from anydepth.report.tradeoff_sections import (
 
 SHALLOW, LAYERDROP = "rival-shallow", "rival-layerdrop"
 LAYER_DROPS = {  # how often a layer is left out, and how the line looks
-    "0.2": SeriesStyle(FAMILY_STYLES["multinomial"].colour, "cross", dashes="2 3"),
-    "0.5": SeriesStyle(FAMILY_STYLES["margin"].colour, "cross", is_hollow=True, dashes="8 3 2 3"),
+    "0.2": SeriesStyle(FAMILY_STYLES["multinomial"].colour, "X", dashes=":"),
+    "0.5": SeriesStyle(FAMILY_STYLES["margin"].colour, "X", fill="none", dashes="-."),
 }
 DISTILLED = "rival-distilled"
 RIVALS = (
@@ -178,13 +177,13 @@ def _choice_line(strands: Sequence[Strand]) -> str:
 
 
 def _shallow(study: StudyRecords) -> Strand:
-    style = SeriesStyle(FAMILY_STYLES["shortlist"].colour, "plus")
+    style = SeriesStyle(FAMILY_STYLES["shortlist"].colour, "P")
     spots = full_spots(study, SHALLOW, "Deep encoder, shallow decoder", "test")
     return Strand("Deep encoder, shallow decoder", tuple(spots), style, SHALLOW)
 
 
 def _distilled(study: StudyRecords) -> Strand:
-    style = SeriesStyle(FAMILY_STYLES["sequence"].colour, "star")
+    style = SeriesStyle(FAMILY_STYLES["sequence"].colour, "*")
     spots = [
         spot for n in _distilled_depths(study) for spot in full_spots(study, f"{DISTILLED}-{n}", "Distilled", "test")
     ]

@@ -26,7 +26,7 @@ class Link:
     section: str
 
 
-NOTHING = "\u2013"  # a cell without a figure
+NOTHING = "\u2013"  # a cell without a value
 Prose: TypeAlias = tuple[str | Code | Quoted | Link, ...]
 Kind: TypeAlias = Literal["agree", "disagree", "noise", "tie", "unknown", "missing", "paper", "plain"]
 
@@ -34,7 +34,7 @@ Kind: TypeAlias = Literal["agree", "disagree", "noise", "tie", "unknown", "missi
 @dataclass(frozen=True)
 class Mark:
     """A sign that says the same in black and white as in colour; `tip` says why. It follows the
-    figure unless it `leads`."""
+    value unless it `leads`."""
 
     symbol: str
     kind: Kind
@@ -44,7 +44,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a table: its text, its spread such as "±0.45", its mark, what hovering tells,
+    """One value of a table: its text, its spread such as "±0.45", its mark, what hovering tells,
     and whether it is its column's best."""
 
     text: str | Code | Quoted
@@ -67,7 +67,7 @@ class Row:
 @dataclass(frozen=True)
 class Table:
     """A table; the first columns are the rows' heads. All columns but the first `texts` hold
-    figures, and none where it is None."""
+    numbers, and none where it is None."""
 
     caption: str
     columns: tuple[str, ...]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anydepth.errors import UsageError
+from anydepth.figures.svg import MADE_BY, standalone
 from anydepth.files.atomic import write_text
 from anydepth.messages.say import Say
 from anydepth.report.agreement import agreement_section
@@ -14,7 +15,6 @@ from anydepth.report.markdown import markdown_text
 from anydepth.report.page import page_html
 from anydepth.report.plan_section import opening, plan_section
 from anydepth.report.study_records import StudyRecords, read_study
-from anydepth.report.svg import MADE_BY, standalone
 from anydepth.report.tables import table_sections
 from anydepth.report.tradeoff_sections import figure_3_section, figure_4_section, figure_5_section
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from anydepth.experiments.records import MeasurementRecord, RunRecord, Split
 from anydepth.experiments.seeds import Value, bleu_of
-from anydepth.figures.style import FAMILY_STYLES, OTHER_STYLE
+from anydepth.figures.scatter import ChartPoint, ChartSeries
+from anydepth.figures.style import FAMILY_STYLES, OTHER_STYLE, SeriesStyle
 from anydepth.report.document import NOTHING, Cell, Code, Row, Table
 from anydepth.report.published import ALIGNED, BASELINE
-from anydepth.report.scatter import ChartPoint, ChartSeries, SeriesStyle
 from anydepth.report.study_records import StudyRecords, measured
 
 
@@ -34,21 +34,21 @@ def _colour(family: str) -> str:
     return FAMILY_STYLES[family].colour
 
 
-BASELINE_STYLE = SeriesStyle(_colour("uniform"), "square", dashes="6 4")
-ALIGNED_STYLE = SeriesStyle(_colour("fixed"), "circle")
-CONTINUED_STYLE = SeriesStyle(OTHER_STYLE.colour, "circle", is_hollow=True, dashes="3 3")
-CONFIDENCE_STYLE = SeriesStyle(_colour("confidence"), "diamond")
-TOK_C_GEOMETRIC = Mechanism("Tok-C geometric", "geometric", "correctness", SeriesStyle(_colour("geometric"), "down"))
-TOK_LL_GEOMETRIC = Mechanism("Tok-LL geometric", "geometric", "likelihood", SeriesStyle(_colour("similarity"), "up"))
+BASELINE_STYLE = SeriesStyle(_colour("uniform"), "s", dashes="--")
+ALIGNED_STYLE = SeriesStyle(_colour("fixed"), "o")
+CONTINUED_STYLE = SeriesStyle(OTHER_STYLE.colour, "o", fill="none", dashes=":")
+CONFIDENCE_STYLE = SeriesStyle(_colour("confidence"), "D")
+TOK_C_GEOMETRIC = Mechanism("Tok-C geometric", "geometric", "correctness", SeriesStyle(_colour("geometric"), "v"))
+TOK_LL_GEOMETRIC = Mechanism("Tok-LL geometric", "geometric", "likelihood", SeriesStyle(_colour("similarity"), "^"))
 TOK_C_MULTINOMIAL = Mechanism(
-    "Tok-C multinomial", "multinomial", "correctness", SeriesStyle(_colour("multinomial"), "down", is_hollow=True)
+    "Tok-C multinomial", "multinomial", "correctness", SeriesStyle(_colour("multinomial"), "v", fill="none")
 )
 TOK_LL_MULTINOMIAL = Mechanism(
-    "Tok-LL multinomial", "multinomial", "likelihood", SeriesStyle(_colour("shortlist"), "up", is_hollow=True)
+    "Tok-LL multinomial", "multinomial", "likelihood", SeriesStyle(_colour("shortlist"), "^", fill="none")
 )
-SEQ_LL = Mechanism("Seq-LL", "sequence", "likelihood", SeriesStyle(_colour("sequence"), "hexagon"))
-SEQ_C = Mechanism("Seq-C", "sequence", "correctness", SeriesStyle(_colour("shortlist"), "hexagon", is_hollow=True))
-SEQ_BLEU = Mechanism("Seq-BLEU", "sequence", "bleu", SeriesStyle(_colour("multinomial"), "star"))
+SEQ_LL = Mechanism("Seq-LL", "sequence", "likelihood", SeriesStyle(_colour("sequence"), "h"))
+SEQ_C = Mechanism("Seq-C", "sequence", "correctness", SeriesStyle(_colour("shortlist"), "h", fill="none"))
+SEQ_BLEU = Mechanism("Seq-BLEU", "sequence", "bleu", SeriesStyle(_colour("multinomial"), "*"))
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def series_of(
 
 
 def spot_tip(spot: Spot) -> str:
-    """What a point tells: its series and run, the policy, and the figures."""
+    """What a point tells: its series and run, the policy, and the numbers."""
     lines = [
         f"{spot.series} ({spot.run})",
         f"policy {spot.policy}",
@@ -193,9 +193,9 @@ def spot_tip(spot: Spot) -> str:
     return "\n".join(each for each in lines if each)
 
 
-def two_digits(figure: float | None) -> str:
-    """A figure, or a dash for one that is not stored."""
-    return NOTHING if figure is None else f"{figure:.2f}"
+def two_digits(value: float | None) -> str:
+    """A number, or a dash for one that is not stored."""
+    return NOTHING if value is None else f"{value:.2f}"
 
 
 def values_table(caption: str, spots: Sequence[Spot]) -> Table:

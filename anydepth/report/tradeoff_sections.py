@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from anydepth.experiments.records import RunRecord
 from anydepth.experiments.seeds import Value, over_seeds
-from anydepth.figures.style import FAMILY_STYLES
+from anydepth.figures.scatter import MOST_WHISKERS, ChartPoint, ChartSeries, scatter_svg
+from anydepth.figures.style import FAMILY_STYLES, SeriesStyle
 from anydepth.report.document import Block, Cell, Code, Gallery, Picture, Row, Section, Table, Text
 from anydepth.report.missing import missing, missing_runs, recipe
 from anydepth.report.published import ALIGNED, BASELINE, CONTINUED, FIGURE_3_POINTS, FIGURE_5_POINTS, SIGMA, StatedPoint
-from anydepth.report.scatter import MOST_WHISKERS, ChartPoint, ChartSeries, SeriesStyle, scatter_svg
 from anydepth.report.spots import (
     ALIGNED_STYLE,
     BASELINE_STYLE,
@@ -51,10 +51,10 @@ WHISKERS = (
     f"Whiskers are intervals; a series of more than {MOST_WHISKERS} points tells them on hovering and in its values."
 )
 CYCLE = tuple(
-    SeriesStyle(FAMILY_STYLES[family].colour, shape)
-    for family, shape in (
-        *(("multinomial", "circle"), ("geometric", "square"), ("similarity", "up"), ("sequence", "diamond")),
-        *(("confidence", "down"), ("fixed", "hexagon"), ("margin", "star"), ("shortlist", "plus")),
+    SeriesStyle(FAMILY_STYLES[family].colour, marker)
+    for family, marker in (
+        *(("multinomial", "o"), ("geometric", "s"), ("similarity", "^"), ("sequence", "D")),
+        *(("confidence", "v"), ("fixed", "h"), ("margin", "*"), ("shortlist", "P")),
     )
 )
 
@@ -213,7 +213,12 @@ def tradeoff_picture(
         return []
     alt = f"{title}. {BLEU_LABEL} against {X_LABELS[x]}; series: {', '.join(drawn)}."
     svg = scatter_svg(
-        series, x_label=X_LABELS[x], y_label=BLEU_LABEL, description=alt, exits=study.blocks if x is by_exit else None
+        series,
+        x_label=X_LABELS[x],
+        y_label=BLEU_LABEL,
+        name=name,
+        description=alt,
+        exits=study.blocks if x is by_exit else None,
     )
     spots = [spot for each in strands for spot in each.spots if x(spot) is not None]
     return [Picture(name, title, svg, alt, values_table(f"{title}: values", spots))]
@@ -304,7 +309,7 @@ def figure_4_section(study: StudyRecords) -> Section:
             )
             continue
         alt = f"{panel_title}. Average exit on valid; lines: {', '.join(each.name for each in series)}."
-        svg = scatter_svg(series, x_label=x_label, y_label=AE_LABEL, description=alt)
+        svg = scatter_svg(series, x_label=x_label, y_label=AE_LABEL, name=name, description=alt)
         pictures.append(Picture(name, panel_title, svg, alt, _setting_table(f"{panel_title}: values", settings)))
     if pictures:
         blocks.insert(1, Gallery(tuple(pictures)))

@@ -11,6 +11,7 @@ from anydepth.figures.glyphs import (
     drawable,
     font_families,
     piece_label,
+    piece_words,
     wrapped,
 )
 
@@ -76,3 +77,8 @@ def test_wrapping_keeps_every_character_within_the_width(text: str, width: int) 
 def test_lines_break_at_spaces_where_they_can() -> None:
     assert wrapped("one two three", width=8) == "one two\nthree"
     assert wrapped("one twothreefour", width=8) == "one twot\nhreefour"
+
+
+def test_the_words_of_a_piece_need_no_font() -> None:
+    assert piece_words("\u2581\U0001f984") == "\u2423\U0001f984"
+    assert piece_words("\u2581" + "x" * 30).endswith("x…") and len(piece_words("\u2581" + "x" * 30)) == LONGEST_PIECE

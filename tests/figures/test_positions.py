@@ -5,9 +5,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from figures.pictures import height_of, points_of, tips_of, words_of
 
 from anydepth.errors import UsageError
-from anydepth.figures.positions import mean_exit, plot_positions, position_histograms
+from anydepth.figures.positions import mean_exit, plot_positions, position_histograms, positions_svg
 from anydepth.figures.style import save_figure
 
 BLOCKS = 5
@@ -95,3 +96,13 @@ def test_sentences_without_a_start_are_refused() -> None:
             position_histograms(exits, blocks=3)
     with pytest.raises(UsageError, match="between 1 and blocks = 3 but one is 0"):
         plot_positions([[1, 0]], blocks=3)
+
+
+def test_a_page_shows_every_share_of_both_ends() -> None:
+    svg = positions_svg([10.0, 20.0, 70.0], [60.0, 40.0, 0.0], name="one", description="positions")
+    tips = tips_of(svg)
+    assert tips[0] == "start (rpos < 0.1)\nexit 1\n10.0% of these tokens"
+    assert tips[-1] == "end (rpos > 0.9)\nexit 3\n0.0% of these tokens"
+    heights = [height_of(point) for point in points_of(svg)]
+    assert [height / heights[0] for height in heights] == pytest.approx([1, 2, 7, 6, 4, 0], rel=0.01)
+    assert {"start (rpos < 0.1): mean exit 2.60", "end (rpos > 0.9): mean exit 1.40"} <= set(words_of(svg))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from figures.pictures import box_of, points_of, tips_of, words_of
 from matplotlib.collections import QuadMesh
 
 from anydepth.errors import UsageError
-from anydepth.figures.probabilities import joint_histogram, percent_label, plot_scores
+from anydepth.figures.probabilities import joint_histogram, percent_label, plot_scores, scores_svg
 from anydepth.figures.style import save_figure
 
 BLOCKS = 4
@@ -103,3 +104,25 @@ def test_records_that_do_not_fit_are_refused() -> None:
         joint_histogram([[1]], [[0.0]], blocks=3, bins=0)
     with pytest.raises(UsageError, match="at least one token but the translations are empty"):
         plot_scores([[], []], [[], []], blocks=3)
+
+
+def test_a_page_has_a_cell_for_each_exit_and_bin_that_tells_its_count() -> None:
+    svg = scores_svg([[0, 0, 10, 60], [5, 5, 20, 0]], name="cells", description="scores")
+    assert tips_of(svg)[:4] == [
+        "exit 1\nprobability 0 to 0.25\n0 tokens, 0.00%",
+        "exit 1\nprobability 0.25 to 0.5\n0 tokens, 0.00%",
+        "exit 1\nprobability 0.5 to 0.75\n10 tokens, 10.00%",
+        "exit 1\nprobability 0.75 to 1\n60 tokens, 60.00%",
+    ]
+    assert tips_of(svg)[4] == "exit 2\nprobability 0 to 0.25\n5 tokens, 5.00%" and len(tips_of(svg)) == 8
+    boxes = [box_of(cell) for cell in points_of(svg)]
+    assert boxes[0][0] == boxes[4][0] < boxes[1][0] == boxes[5][0], "a column has one place"
+    assert boxes[0][3] == boxes[3][3] > boxes[4][3], "the first exit is the lowest row"
+    words = words_of(svg)
+    assert {"60", "5.0", "70.0%", "30.0%", "of all"} <= set(words) and words.count("5.0") == 2
+
+
+def test_a_filled_cell_of_a_page_has_a_colour_and_an_empty_one_has_none() -> None:
+    filled, empty = points_of(scores_svg([[3, 0]], name="cells", description="scores"))
+    assert "fill: none" in (empty.find("path").get("style") or "")  # type: ignore[union-attr]
+    assert "fill: #08306b" in (filled.find("path").get("style") or "")  # type: ignore[union-attr]

@@ -5,11 +5,12 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from figures.pictures import box_of, height_of, points_of, tips_of, words_of
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from anydepth.errors import UsageError
-from anydepth.figures.sentence import TOKENS_IN_A_ROW, plot_tokens
+from anydepth.figures.sentence import TOKENS_IN_A_ROW, plot_tokens, tokens_svg
 from anydepth.figures.style import exit_colours, save_figure
 from anydepth.inference.translator import Translation
 
@@ -136,3 +137,27 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         plot_tokens(Translation(tokens=["a", "b"], exits=[1, 1], scores=[-1.0, 0.9]), blocks=6)
     with pytest.raises(UsageError, match="one is nan"):
         plot_tokens(Translation(tokens=["a"], exits=[1], scores=[math.nan]), blocks=6)
+
+
+def test_bars_of_a_page_are_as_high_as_exit_and_probability_and_tell_both() -> None:
+    svg = tokens_svg(["\u2581a", "<&>"], [1, 4], [0.5, 0.25], blocks=4, name="bars", description="bars")
+    tips = ["\u2423a\nexit 1 of 4\nprobability 0.500", "<&>\nexit 4 of 4\nprobability 0.250"]
+    assert tips_of(svg) == tips * 2
+    heights = [height_of(point) for point in points_of(svg)]
+    assert [height / heights[1] for height in heights] == pytest.approx([0.25, 1.0, 0.5, 0.25], abs=0.001)
+    assert {"\u2423a", "<&>"} <= set(words_of(svg))
+
+
+def test_a_long_sentence_of_a_page_goes_on_in_further_rows_within_the_picture() -> None:
+    svg = tokens_svg([f"\u2581wort{t}" for t in range(50)], [2] * 50, [1.0] * 50, blocks=2, name="b", description="")
+    _, _, width, height = map(float, ElementTree.fromstring(svg).get("viewBox", "").split())
+    boxes = [box_of(point) for point in points_of(svg)]
+    assert len(boxes) == 100 and len({round(bottom) for _, _, _, bottom in boxes}) == 3
+    assert all(0 < left < right < width and 0 < top < bottom < height for left, top, right, bottom in boxes)
+
+
+def test_a_page_shows_pieces_of_any_script_as_they_are_and_without_controls() -> None:
+    count = len(ODD_PIECES)
+    svg = tokens_svg(ODD_PIECES, [2] * count, [0.5] * count, blocks=3, name="odd", description="\x00")
+    assert {"\u2423\u0643\u062a\u0627\u0628", "中文", "हिन्दी", "$\\frac$", "a b", "&<>"} <= set(words_of(svg))
+    assert len(points_of(svg)) == 2 * count

@@ -1,11 +1,19 @@
 """Studies to make reports of."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from report.drawing import drawing_once
 from report.reports import written_report
 from report.studies import write_study
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_once() -> Iterator[None]:
+    with drawing_once():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """A strict look at HTML: every element is closed in order, and tables come back as rows of
 words."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -83,3 +84,9 @@ def section(html: str, name: str) -> str:
     """The HTML of one section."""
     start = html.index(f'<section id="{name}"')
     return html[start : html.index("</section>", start) + len("</section>")]
+
+
+def without_coordinates(html: str) -> str:
+    """HTML whose pictures have their words and tips alone; a coordinate can look like any
+    number."""
+    return re.sub(r"<(svg|g|path|use|circle|rect|text) [^>]*>", r"<\1>", html)
