@@ -205,9 +205,8 @@ def main() -> int:
         )
     counts = Counter(trial.verdict for trial in trials)
     print(
-        f"damage: {len(trials):,} trials: {counts['refused']:,} refused by name, {counts['no effect']:,} "
-        "without effect, "
-        f"{counts['traceback']:,} tracebacks, {counts['silent change']:,} silent changes, "
+        f"damage: {len(trials):,} trials: {counts['refused']:,} refused by name, {counts['no effect']:,} without "
+        f"effect, {counts['traceback']:,} tracebacks, {counts['silent change']:,} silent changes, "
         f"{counts['not named']:,} not named in one line"
     )
     if len(trials) > 50 and counts["refused"] < LEAST_REFUSED * len(trials):

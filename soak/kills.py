@@ -106,9 +106,9 @@ class Counts:
         """The closing line."""
         verbs = ", ".join(f"{verb} {count}" for verb, count in self.hits.items())
         return (
-            f"kills: {sum(self.hits.values())} kills that hit work in progress ({verbs}), {self.misses} misses "
-            "tried again: "
-            f"{self.lost} lost folders, {self.different} different results{''.join(f'; {each}' for each in self.unhit)}"
+            f"kills: {sum(self.hits.values())} kills that hit work in progress ({verbs}), {self.misses} misses tried "
+            f"again: {self.lost} lost folders, {self.different} different "
+            f"results{''.join(f'; {each}' for each in self.unhit)}"
         )
 
 

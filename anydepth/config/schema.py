@@ -235,6 +235,14 @@ class Config(ConfigSection):
 
     @model_validator(mode="after")
     def parts_fit(self) -> "Config":
+        self.check_training()
+        self.check_exits()
+        if self.validation.metric == "bleu" and self.validation.sentences == 0:
+            raise ValueError('validation.metric = "bleu" needs validation.sentences above 0')
+        return self
+
+    def check_training(self) -> None:
+        """A ValueError where the settings of training do not fit the model or each other."""
         weights, blocks = self.training.exit_weights, len(self.model.classifier_exits)
         if isinstance(weights, list) and len(weights) != blocks:
             raise ValueError(
@@ -255,8 +263,7 @@ class Config(ConfigSection):
         if mode == "layerdrop" and self.model.classifiers == "untied":
             raise ValueError(
                 'training.mode = "layerdrop" trains the last classifier alone, so that untied ones below would know '
-                "nothing; "
-                'set model.classifiers = "shared" or "tied"'
+                'nothing; set model.classifiers = "shared" or "tied"'
             )
         if mode != "layerdrop" and self.training.layer_drop != LAYER_DROP:
             raise ValueError(
@@ -267,6 +274,11 @@ class Config(ConfigSection):
             raise ValueError(
                 f'training.paths = {self.training.paths} needs training.mode = "mixed"; set that, or training.paths = 1'
             )
+
+    def check_exits(self) -> None:
+        """A ValueError where the settings of the exits do not fit the training, the model or each
+        other."""
+        mode = self.training.mode
         if self.exits.halting != "none" and self.model.exits == "last":
             raise ValueError(
                 f'exits.halting = "{self.exits.halting}" needs an exit after every block; set model.exits = "all"'
@@ -274,14 +286,12 @@ class Config(ConfigSection):
         if self.exits.halting != "none" and mode != "aligned":
             raise ValueError(
                 f'exits.halting = "{self.exits.halting}" learns from the states of all blocks; set training.mode = '
-                '"aligned" '
-                "(exits.path_weight adds mixed paths)"
+                '"aligned" (exits.path_weight adds mixed paths)'
             )
         if self.exits.oracle == "bleu" and self.exits.halting != "sequence":
             raise ValueError(
                 'exits.oracle = "bleu" knows the best exit of a whole sentence, not of a token; set exits.halting = '
-                '"sequence", '
-                'or exits.oracle = "likelihood" or "correctness"'
+                '"sequence", or exits.oracle = "likelihood" or "correctness"'
             )
         if self.exits.halting == "none" and self.exits.path_weight > 0:
             raise ValueError(
@@ -294,16 +304,12 @@ class Config(ConfigSection):
         if self.exits.halting != "geometric" and self.exits.halting_units > 0:
             raise ValueError(
                 f'exits.halting_units = {self.exits.halting_units} needs exits.halting = "geometric", which decides '
-                "after each block; "
-                "set that, or exits.halting_units = 0"
+                "after each block; set that, or exits.halting_units = 0"
             )
         if self.exits.halting == "sequence" and self.exits.kernel_width > 0:
             raise ValueError(
                 'exits.kernel_width belongs to token-level oracles (Eqs. 14-17); exits.halting = "sequence" has none'
             )
-        if self.validation.metric == "bleu" and self.validation.sentences == 0:
-            raise ValueError('validation.metric = "bleu" needs validation.sentences above 0')
-        return self
 
 
 def exit_weights(config: Config) -> tuple[float, ...]:

@@ -47,10 +47,9 @@ def paired_bootstrap(
     counts = len(translations), len(baseline_translations), len(references)
     if len(set(counts)) > 1 or not references:
         raise UsageError(
-            "a paired comparison needs two translations of every reference, and at least one reference, but "
-            f"there are {counts[0]:,} "
-            f"translations, {counts[1]:,} of the baseline and {counts[2]:,} references; translate one test set "
-            "with both systems"
+            "a paired comparison needs two translations of every reference, and at least one reference, but there "
+            f"are {counts[0]:,} translations, {counts[1]:,} of the baseline and {counts[2]:,} references; translate "
+            "one test set with both systems"
         )
     if samples < 1:
         raise UsageError(f"samples = {samples} draws nothing; set it to 1 or more, as in 1000")

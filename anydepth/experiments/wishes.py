@@ -119,9 +119,8 @@ def check_held_out(data: PreparedData) -> None:
     valid, test = (list(zip(*data.references(split), strict=True)) for split in ("valid", "test"))
     if valid == test:
         raise UsageError(
-            f"the validation and the test text of {data.folder} are the same ({first_line(data, 'test', 0)} on), "
-            "and thresholds are tuned "
-            "on one and measured on the other; prepare it again with two texts"
+            f"the validation and the test text of {data.folder} are the same ({first_line(data, 'test', 0)} on), and "
+            "thresholds are tuned on one and measured on the other; prepare it again with two texts"
         )
     refuse_overlap(
         data, "valid", valid, pairs_seen_in_training(data, valid), "training", "thresholds are tuned on them"

@@ -36,9 +36,8 @@ def joint_histogram(
     if lengths[0] != lengths[1]:
         totals = [sum(each) for each in lengths]
         raise UsageError(
-            f"every exit has a score but there are {totals[0]:,} exits in {len(exits):,} sentences and "
-            f"{totals[1]:,} scores in "
-            f"{len(scores):,}; give those of the same translations"
+            f"every exit has a score but there are {totals[0]:,} exits in {len(exits):,} sentences and {totals[1]:,} "
+            f"scores in {len(scores):,}; give those of the same translations"
         )
     left = [n for sentence in exits for n in sentence]
     kept = [score for sentence in scores for score in sentence]

@@ -26,9 +26,8 @@ def check_memory(
     needed, there = FLOAT * parameters * (1 if torch.cuda.is_available() else copies), memory_bytes()
     if there is not None and needed > there:
         raise ConfigError(
-            f"a model of these settings has {parameters:,} weights, which takes {needed / 2**30:,.1f} GB, and "
-            "this machine has "
-            f"{there / 2**30:,.1f} GB; lower model.blocks, model.encoder.dim or model.decoder.dim"
+            f"a model of these settings has {parameters:,} weights, which takes {needed / 2**30:,.1f} GB, and this "
+            f"machine has {there / 2**30:,.1f} GB; lower model.blocks, model.encoder.dim or model.decoder.dim"
         )
 
 

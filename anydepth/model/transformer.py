@@ -45,9 +45,9 @@ class Transformer(nn.Module):
         if config.classifiers == "tied" and is_joint:
             if encoder.dim != decoder.dim:
                 raise ConfigError(
-                    'model.classifiers = "tied" with a joint vocabulary ties both embeddings, but model.encoder.dim = '
-                    f"{encoder.dim} and "
-                    f"model.decoder.dim = {decoder.dim} differ; make them equal, or prepare separate vocabularies"
+                    'model.classifiers = "tied" with a joint vocabulary ties both embeddings, but model.encoder.dim '
+                    f"= {encoder.dim} and model.decoder.dim = {decoder.dim} differ; make them equal, or prepare "
+                    "separate vocabularies"
                 )
             self.source_embedding = self.target_embedding
         else:

@@ -113,9 +113,8 @@ def control_line(study: StudyRecords) -> str:
         else f"{updates:,} {'update' if updates == 1 else 'updates'} more than"
     )
     return (
-        f"Halting runs had {more} the aligned and baseline runs; Aligned, continued shows what those updates "
-        "alone give "
-        "(the paper has no such control)."
+        f"Halting runs had {more} the aligned and baseline runs; Aligned, continued shows what those updates alone "
+        "give (the paper has no such control)."
     )
 
 
@@ -291,8 +290,7 @@ def figure_4_section(study: StudyRecords) -> Section:
         Text(
             (
                 "Tok-LL geometric with all thresholds at 0.5, on the valid set. In the paper a higher λ lowers the "
-                "exits "
-                f"and a wider {SIGMA} raises them.",
+                f"exits and a wider {SIGMA} raises them.",
             )
         )
     ]

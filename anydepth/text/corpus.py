@@ -130,9 +130,8 @@ def _decode_line(raw: bytes, name: str, number: int) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CorpusError(
-            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} "
-            "of the line); "
-            "convert the file to UTF-8, for instance with iconv"
+            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of "
+            "the line); convert the file to UTF-8, for instance with iconv"
         ) from error
 
 

@@ -225,9 +225,8 @@ def _encode_split(
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items())) or "none"
     if source_writer.sentences == 0:
         raise CorpusError(
-            f"all {read:,} pairs of {prefix} were dropped ({reasons}); check that the files are translations of "
-            "each other, "
-            "or raise --max-tokens and --max-ratio"
+            f"all {read:,} pairs of {prefix} were dropped ({reasons}); check that the files are translations of each "
+            "other, or raise --max-tokens and --max-ratio"
         )
     say(f"{split}: {source_writer.sentences:,} pairs kept, dropped: {reasons}")
     return SplitCounts(

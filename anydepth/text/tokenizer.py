@@ -215,15 +215,13 @@ def _training_failure(message: str, vocab_size: int) -> str:
         largest = int(too_large[1])
         return (
             f"a vocabulary of {vocab_size:,} pieces is more than this text allows: the largest possible is "
-            f"{largest:,}; "
-            f"set --vocab-size to {largest} or less, or give more text"
+            f"{largest:,}; set --vocab-size to {largest} or less, or give more text"
         )
     if too_small := re.search(r"\d+ vs (\d+)", message):
         smallest = int(too_small[1])
         return (
-            f"a vocabulary of {vocab_size:,} pieces cannot hold the 256 bytes, 4 control pieces and every "
-            "character of this text: "
-            f"the smallest possible is {smallest:,}; set --vocab-size to {smallest} or more"
+            f"a vocabulary of {vocab_size:,} pieces cannot hold the 256 bytes, 4 control pieces and every character "
+            f"of this text: the smallest possible is {smallest:,}; set --vocab-size to {smallest} or more"
         )
     return (
         f"SentencePiece cannot learn {vocab_size:,} pieces from this text: {message.strip()}; check the training files"

@@ -200,16 +200,14 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
             (
                 ["exits.oracle=bleu", f"exits.halting={halting}"],
                 'exits.oracle = "bleu" knows the best exit of a whole sentence, not of a token; set exits.halting = '
-                '"sequence", '
-                'or exits.oracle = "likelihood" or "correctness"',
+                '"sequence", or exits.oracle = "likelihood" or "correctness"',
             )
             for halting in ("none", "multinomial", "geometric")
         ),
         (
             ["training.mode=layerdrop"],
             'training.mode = "layerdrop" trains the last classifier alone, so that untied ones below would know '
-            "nothing; "
-            'set model.classifiers = "shared" or "tied"',
+            'nothing; set model.classifiers = "shared" or "tied"',
         ),
         (
             ["training.mode=layerdrop", "model.classifiers=tied", "model.exits=last"],

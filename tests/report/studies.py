@@ -410,10 +410,9 @@ TRENDS = [
         basis="mean of 3 seeds (1, 2, 3); the interval covers the paired bootstrap over 1,000 sentences and the "
         "95% t-interval over seeds",
         remark="The models are small and the oracle of likelihood is less noisy then; longer training narrows the "
-        "gap. The curves overlap "
-        "between average exits 1.42 and 3.81 and are compared there; below and above this one of the two has "
-        "no points, so that "
-        "nothing is said of these depths. With seed 2 alone the difference is -0.61, with seed 3 it is -0.29.",
+        "gap. The curves overlap between average exits 1.42 and 3.81 and are compared there; below and above this "
+        "one of the two has no points, so that nothing is said of these depths. With seed 2 alone the difference is "
+        "-0.61, with seed 3 it is -0.29.",
     ),
     _trend("lambda-lowers-exits", "figure4", "A higher λ lowers the average exit.", "agree", 1.2, unit="exits"),
     _trend("deeper-at-the-start", "figures6-9", "Sentences start deeper than they end.", "missing", None),

@@ -173,10 +173,9 @@ def test_a_loss_that_is_not_a_number_stops_with_its_pairs_and_keeps_the_last_goo
     pairs = ", ".join(str(number + 1) for number in batches[update - 1])
     first = data.source_tokenizer.decode(data.pairs("train").source(min(batches[update - 1])))
     expected = (
-        f"the loss is not a number at update {update}, in the batch of training pairs {pairs} (numbered as "
-        "prepared; the first is "
-        f"{first!r}); {run.state_file} still holds the last good state; lower training.learning_rate (now "
-        "0.01) or look at those pairs"
+        f"the loss is not a number at update {update}, in the batch of training pairs {pairs} (numbered as prepared; "
+        f"the first is {first!r}); {run.state_file} still holds the last good state; lower training.learning_rate "
+        "(now 0.01) or look at those pairs"
     )
     assert str(caught.value) == expected
     assert json.loads(load_tensors(run.state_file)[1]["progress"])["update"] == update - 1

@@ -205,9 +205,8 @@ def require_native() -> None:
     """Refuses in one sentence where there is no compiled module."""
     if _native is None:
         raise UsageError(
-            f"the native engine cannot be loaded ({why_not}); it is built when anydepth is installed, which takes "
-            "a C++ compiler "
-            "such as g++: install one and anydepth again, or use --engine onnx or --engine torch"
+            f"the native engine cannot be loaded ({why_not}); it is built when anydepth is installed, which takes a "
+            "C++ compiler such as g++: install one and anydepth again, or use --engine onnx or --engine torch"
         )
 
 
