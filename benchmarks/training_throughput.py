@@ -1,4 +1,4 @@
-"""Target tokens a second in training, against implementations of the same model by others.
+"""Target tokens/s in training, against implementations of the same model by others.
 
     python benchmarks/training_throughput.py --rounds 5
 
@@ -265,7 +265,7 @@ def plain_step(
 
 
 def time_rounds(steps: dict[str, Step], batches: list[Batch], *, rounds: int) -> dict[str, list[float]]:
-    """Target tokens a second of every contestant in every round over the batches."""
+    """Target tokens/s of every contestant in every round over the batches."""
     tokens = sum(batch.tokens for batch in batches)
     speeds: dict[str, list[float]] = {name: [] for name in steps}
     for turn in range(rounds):

@@ -12,7 +12,7 @@ from anydepth import __version__
 
 DECODING_ALONE = (
     "the time of whole translations minus the time of the same sentences with exactly one output token each, in the "
-    "same turn; tokens a second are then those after the first"
+    "same turn; tokens/s are then those after the first"
 )
 PACKAGES = ("torch", "ctranslate2", "onnxruntime")
 

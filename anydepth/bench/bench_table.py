@@ -74,7 +74,7 @@ def cell_of(result: Result) -> tuple[str, int, int]:
 
 
 def cell_table(cell: tuple[str, int, int], results: Sequence[Result], labels: dict[str, str]) -> list[str]:
-    """The contestants of one cell, one a line."""
+    """The contestants of one cell, one per line."""
     precision, beam, batch = cell
     columns: list[tuple[str, Callable[[Result], str]]] = [
         ("system", lambda result: result.system),
@@ -171,7 +171,7 @@ def explained(results: Sequence[Result], labels: dict[str, str]) -> list[str]:
             if threads
             else []
         ),
-        "tokens/s   output tokens a second end to end, median over the rounds; decoding: without the first "
+        "tokens/s   output tokens/s end to end, median over the rounds; decoding: without the first "
         "token, see the recipe",
         "/ CT2      against CTranslate2 at full depth in the same precision, median and range of the ratios "
         "within rounds",

@@ -253,7 +253,7 @@ def run_cells(field: Field, material: Material, settings: BenchSettings, say: Sa
 def engines(
     model: AdaptiveTransformer, settings: BenchSettings, run: Run | None, say: Say
 ) -> Iterator[tuple[str, str, Engine]]:
-    """Every engine in every precision that it has; one that lacks a precision is told of, or
+    """Every engine in every precision that it has; one that lacks a precision is reported, or
     refused if none was left."""
     found = 0
     refusals = []

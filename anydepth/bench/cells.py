@@ -72,7 +72,7 @@ class CellFacts:
 class Result:
     """The figures of one contestant in one cell.
 
-    `ratio` compares tokens a second with CTranslate2's in the same precision and `own_speedup` with
+    `ratio` compares tokens/s with CTranslate2's in the same precision and `own_speedup` with
     the same engine at full depth, both round by round. Decoding alone is the time of the whole
     without that of one output token for each of the same sentences, which has the encoder in it;
     its tokens are those after the first. `efficiency` is the speedup of decoding over the ratio of

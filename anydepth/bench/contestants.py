@@ -66,7 +66,7 @@ class Contestant(Protocol):
         """What its decisions cost by appendix B."""
 
     def calls(self, sentences: Sentences, settings: SearchSettings, *, batch: int) -> list[Call]:
-        """One call a sentence for a batch of 1, else as few as serve the contestant best."""
+        """One call per sentence for a batch of 1, else as few as serve the contestant best."""
 
     def read(self, result: Any) -> ContestantOutput:
         """The translation in one of a call's results."""
@@ -97,7 +97,7 @@ class OwnContestant:
         return self.policy.cost
 
     def calls(self, sentences: Sentences, settings: SearchSettings, *, batch: int) -> list[Call]:
-        """One search for all, or one a sentence."""
+        """One search for all, or one per sentence."""
         groups = [[number] for number in range(len(sentences))] if batch == 1 else [list(range(len(sentences)))]
         return [self._call(group, sentences, settings, batch, self.policy) for group in groups]
 
@@ -165,7 +165,7 @@ class CTranslate2Contestant:
         return no_decision
 
     def calls(self, sentences: Sentences, settings: SearchSettings, *, batch: int) -> list[Call]:
-        """One call a sentence, or one for all: similar lengths together, as CTranslate2 itself
+        """One call per sentence, or one for all: similar lengths together, as CTranslate2 itself
         does, and the batches queued together.
 
         Each batch has the limit of its longest source. A limit for all, which is what CTranslate2

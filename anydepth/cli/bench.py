@@ -85,7 +85,7 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")]
 JsonFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the JSON to this file.")]
-Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw tokens a second: .png, .svg or .pdf.")]
+Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw tokens/s: .png, .svg or .pdf.")]
 
 
 def register(app: typer.Typer) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from anydepth.exits.policies import Policy
     from anydepth.inference.translator import Translator
     from anydepth.runs.operating_points import Wish
+    from anydepth.search.decoding import DecodingOptions
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory that `anydepth train` made.")]
 Settings = Annotated[
@@ -88,23 +89,13 @@ def wish_of(average_exit: float | None, flops: float | None, bleu_drop: float | 
     return Wish(average_exit=average_exit, flops=flops, bleu_drop=bleu_drop)
 
 
-def wished_policy(
-    translator: "Translator",
-    policy: str | None,
-    wish: "Wish",
-    *,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-) -> "Policy":
-    """The policy by name, or the operating point that a wish asks for, which is told, and in which
-    other way search goes than it was measured."""
-    from anydepth.search.decoding import DecodingOptions
-
+def wished_policy(translator: "Translator", policy: str | None, wish: "Wish", decoding: "DecodingOptions") -> "Policy":
+    """The policy by name, or that of the operating point that a wish asks for; one line says which
+    point that is, and how search differs from the search that it was measured with."""
     if wish.is_empty:
         return translator.policy(policy)
     point, found = translator.operating_point(wish, policy=policy)
-    search = DecodingOptions(beam=beam, length_penalty=length_penalty).resolved(translator.config)
-    otherwise = found.otherwise(search, engine=translator.engine.name)
+    otherwise = found.otherwise(decoding.resolved(translator.config), engine=translator.engine.name)
     here = f"; here with {otherwise}" if otherwise else ""
     say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
     return translator.policy(point.policy)

@@ -66,11 +66,13 @@ def plot_tokens(
     from anydepth.figures import sentence as tokens
     from anydepth.figures import style
     from anydepth.inference.translator import Translator
+    from anydepth.search.decoding import DecodingOptions
 
     style.check_figure_path(to)
     translator = Translator.load(run)
-    chosen = wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), beam=beam)
-    (translation,) = translator.translate([sentence], policy=chosen, beam=beam)
+    decoding = DecodingOptions(beam=beam)
+    chosen = wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), decoding)
+    (translation,) = translator.translate_lines([sentence], chosen, decoding)
     style.save_figure(tokens.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
     print(translation.line)
 
@@ -140,10 +142,11 @@ def translated_test(
     """The translations of a test set's source side, and the number of blocks."""
     from anydepth.inference.translator import Translator
     from anydepth.runs.run import Run
+    from anydepth.search.decoding import DecodingOptions
     from anydepth.text.corpus import open_lines, side_path
 
-    translator = Translator.load(run)
-    chosen = wished_policy(translator, policy, wish, beam=beam)
+    translator, decoding = Translator.load(run), DecodingOptions(beam=beam)
+    chosen = wished_policy(translator, policy, wish, decoding)
     lines = list(open_lines(side_path(test, Run(run).data_note()["source_lang"])))
     say(f"translating {len(lines):,} sentences with {chosen.name}")
-    return translator.translate(lines, policy=chosen, beam=beam), translator.model.blocks
+    return translator.translate_lines(lines, chosen, decoding), translator.model.blocks

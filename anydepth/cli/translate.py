@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
 def translate(
     run: RunFolder,
     source: Annotated[
-        str, typer.Argument(metavar="FILE", help="Text to translate, a line a sentence; - is standard input.")
+        str, typer.Argument(metavar="FILE", help="Text to translate, one sentence per line; - is standard input.")
     ] = "-",
     policy: PolicyName = None,
     average_exit: AverageExit = None,
@@ -62,24 +62,24 @@ def translate(
         bool, typer.Option("--show-exits", help="Each word in the colour of its exit, with the exit behind it.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Text, tokens, exits and scores as one JSON object a line.")
+        bool, typer.Option("--json", help="Text, tokens, exits and scores as one JSON object per line.")
     ] = False,
 ) -> None:
     """Translate lines; one output line for every input line, in order, as soon as they are
     ready."""
     from anydepth.inference.translator import Translator
+    from anydepth.search.decoding import DecodingOptions
 
     if best > 1 and not as_json:
-        raise UsageError(f"--best {best} gives several translations a line, which needs --json")
+        raise UsageError(f"--best {best} gives several translations per line, which needs --json")
     if show_exits and as_json:
         raise UsageError("--show-exits is for people and --json for machines; choose one (the JSON has the exits too)")
     translator = Translator.load(run, engine=engine, int8=int8)
     tell_if_unfinished(run)
+    decoding = DecodingOptions(beam=beam, length_penalty=length_penalty)
     lines = translator.translate_stream(
         input_lines(source),
-        policy=wished_policy(
-            translator, policy, wish_of(average_exit, flops, bleu_drop), beam=beam, length_penalty=length_penalty
-        ),
+        policy=wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), decoding),
         beam=beam,
         length_penalty=length_penalty,
         best=best,

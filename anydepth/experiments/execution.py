@@ -211,5 +211,5 @@ def die_with_parent() -> None:
 
 
 def stopped(folder: StudyFolder) -> Interrupted:
-    """What a user who interrupts a study is told."""
+    """The message for a user who interrupts a study."""
     return Interrupted(f"stopped; what is done stays in {folder.path}, and the same command goes on with the rest")

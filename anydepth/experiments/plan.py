@@ -58,5 +58,5 @@ def estimate(steps: Sequence[StudyStep], done: dict[str, float], seconds: float,
     return (
         f"{len(trainings)} runs, {len(left)} of them to train, {jobs} side by side: about "
         f"{describe_seconds(60 * minutes)} of training "
-        f"({1000 * seconds:.0f} ms an update of the aligned model); measuring comes on top"
+        f"({1000 * seconds:.0f} ms per update of the aligned model); measuring comes on top"
     )

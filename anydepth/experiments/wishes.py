@@ -165,7 +165,7 @@ def second_stage(config: Config, exit_config: Path | None) -> tuple[str, ...]:
     settings = read_settings(exit_config)
     if loose := [key for key, values in settings.items() if not isinstance(values, dict)]:
         raise UsageError(f"{exit_config}: {loose[0]} stands outside of a section; write it under [training] or [exits]")
-    load_config(exit_config, over=config)  # what is wrong with the file is told with its name
+    load_config(exit_config, over=config)  # what is wrong with the file is reported with its name
     return tuple(
         f"{section}.{key}={json.dumps(value)}" for section, values in settings.items() for key, value in values.items()
     )
@@ -199,7 +199,7 @@ def versions_record() -> VersionsRecord:
 
 
 def side_by_side(jobs: int | None) -> tuple[int, int]:
-    """How many steps run at a time, and the threads of each: a thread a step gets most out of small
+    """How many steps run at a time, and the threads of each: one thread per step gets most out of small
     models on a CPU."""
     cores = os.cpu_count() or 1
     chosen = jobs if jobs is not None else 1 if torch.cuda.is_available() else cores

@@ -1,4 +1,4 @@
-"""Speed: tokens a second of all contestants of a benchmark, with the spread over its rounds."""
+"""Speed: tokens/s of all contestants of a benchmark, with the spread over its rounds."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ THOUSAND = FuncFormatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 
 
 
 def plot_bench(results: Sequence[Result]) -> Figure:
-    """Figure with a bar for each contestant's tokens a second end to end; a panel for each
+    """Figure with a bar for each contestant's tokens/s end to end; a panel for each
     precision, beam and batch size.
 
     Lines show the slowest and the fastest round. The factor is the ratio to CTranslate2 where it
@@ -56,7 +56,7 @@ def plot_bench(results: Sequence[Result]) -> Figure:
         beside = (
             f"; {TIMES}: end to end against CTranslate2 at full depth" if any(each.ratio for each in results) else ""
         )
-        figure.supxlabel(f"output tokens a second, end to end{beside}")
+        figure.supxlabel(f"output tokens/s, end to end{beside}")
         figure.legend(handles=_legend(results), loc="outside upper center", ncols=4)
     return figure
 

@@ -90,7 +90,7 @@ def _tuned(folder: Path, valid: str, policy: str | None, settings: TuneSettings,
     """`tune_run` for the one who writes to the run."""
     translator, run = Translator.load(folder), Run(folder)
     family = tunable_family(policy, translator)
-    kept_points(run)  # a damaged file is told of before the work and not after it
+    kept_points(run)  # a damaged file is reported before the work and not after it
     text = validation_text(run, valid, say)
     tuner = Tuner(translator, run, family, text, settings, say)
     say(

@@ -60,7 +60,7 @@ def spread(model: AdaptiveTransformer) -> None:
 
 
 def write_pairs(prefix: Path, pairs: list[tuple[str, str]]) -> str:
-    """The prefix of the files that now hold these pairs, one a line."""
+    """The prefix of the files that now hold these pairs, one per line."""
     for language, lines in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
         prefix.with_suffix(f".{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return str(prefix)

@@ -34,7 +34,7 @@ encoder.onnx       source [sentence, source], source_mask [sentence, source] -> 
 embedding.onnx     tokens [row], position [1] -> states [row, {dim}]
                    A row is a hypothesis. The first token is <s> (1), at position 0.
 source<n>.onnx     memory -> keys, values [sentence, {heads}, source, {head_dim}]
-                   What block n needs of the source; once a sentence, before block n first runs for
+                   What block n needs of the source; once per sentence, before block n first runs for
                    it.
 keys_values<n>.onnx  states [place, {dim}] -> keys, values [place, {heads}, {head_dim}]
                    What block n needs of a position: of the state that enters the block there or,
@@ -45,7 +45,7 @@ block<n>.onnx      states [row, {dim}], keys, values [row, {heads}, time, {head_
                    new_states [row, {dim}] keys and values are those of all positions up to and
                    including the present one; mask hides unused room. grid tells which row stands in
                    each slot of a sentence (0 in slots to spare), and place where in the flattened
-                   grid each row stands: with one row a sentence [[0], [1], ...] and [0, 1, ...].
+                   grid each row stands: with one row per sentence [[0], [1], ...] and [0, 1, ...].
 classifier<n>.onnx states [row, {dim}] -> logits [row, {vocab}]
                    The scores of all words for tokens that leave at exit n; {classifiers}.
 {halting}
@@ -75,7 +75,7 @@ halting.onnx       states [row, {dim}] -> exit_scores [row, {blocks}]
 """
 SEQUENCE = """\
 halting.onnx       memory, source_mask -> exit_scores [sentence, {blocks}]
-                   Once a sentence, before its first token. All its tokens leave after block n = 1 +
+                   Once per sentence, before its first token. All its tokens leave after block n = 1 +
                    the index of the highest score; there are no thresholds. Float32 in every export.
 """
 NO_HALTING = "There is no halting.onnx: this run has no halting module.\n"
