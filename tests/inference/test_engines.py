@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from tiny import SOURCE_VOCAB, tiny_model
 from torch import Tensor
 from walks import model_for
@@ -15,7 +15,7 @@ from anydepth.bench.cells import translate
 from anydepth.bench.contestants import OwnContestant
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.exits.policies import FixedExit, Policy, Unrevised
+from anydepth.exits.policies import EncodedSource, FixedExit, PlanKeepingPolicy, Policy
 from anydepth.inference.engines import choice
 from anydepth.inference.engines.choice import automatic_engine, make_engine
 from anydepth.inference.engines.engine import Engine
@@ -56,19 +56,12 @@ class ToyEngine(Engine):
         ]
 
 
-class AlternatingExits(Unrevised):
+class AlternatingExits(PlanKeepingPolicy):
     """Leaves after block 1 and after block 2 by turns."""
 
     blocks, name = 2, "alternating"
 
-    def plan(
-        self,
-        source: Int[Tensor, "sentence source"],
-        source_mask: Bool[Tensor, "sentence source"],
-        memory: Float[Tensor, "sentence source encoder_dim"],
-        *,
-        limit: int,
-    ) -> Int[Tensor, "sentence limit"]:
+    def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         return (1 + torch.arange(limit) % 2).expand(len(source), limit)
 
 
