@@ -35,9 +35,9 @@ FULL_SIZE = 10_000
 PROCESSES = 2
 SHOWN = 5
 SHARE_READ = 0.8
-LEAST_REFUSED = (
-    0.5  # with fewer refusals than this share of the trials, the damage hit what nobody reads, and little was shown
-)
+# With fewer refusals than this share of the trials, the damage hit what nobody reads, and little
+# was shown
+LEAST_REFUSED = 0.5
 APPENDED = {"metrics.jsonl", "train.log"}  # written in place, so that a hard link would reach the original
 
 

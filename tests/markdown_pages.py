@@ -52,8 +52,8 @@ def commands_of(page: Path) -> list[list[str]]:
 
 
 def named_verbs(text: str) -> list[str]:
-    """The words after `anydepth` in inline code up to the first with other signs or a capital, as in
-    "plot tokens"."""
+    """The words after `anydepth` in inline code up to the first with other signs or a capital, as
+    in "plot tokens"."""
     spans = re.findall(r"`anydepth\s+((?:[a-z][a-z0-9_-]*(?:\s+|(?=`)))+)", without_fences(text))
     return [" ".join(span.split()) for span in spans]
 

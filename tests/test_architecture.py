@@ -94,7 +94,8 @@ def place_of(path: str) -> Path:
 
 
 def symbols_of(module: Path) -> set[str]:
-    """The names that a module defines, with the methods of its classes, as in "Transformer.step"."""
+    """The names that a module defines, with the methods of its classes, as in
+    "Transformer.step"."""
     names: set[str] = set()
     for node in ast.parse(module.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -38,8 +38,8 @@ MULTI30K = (DOCS / "results.md",)
 
 
 def blocks(*pages: Path) -> list[tuple[str, str]]:
-    """The blocks that can be run, "sh" or "python" and the text; those that set up with make are the
-    Makefile's."""
+    """The blocks that can be run, "sh" or "python" and the text; those that set up with make are
+    the Makefile's."""
     found = [(kind.strip(), text) for page in pages for kind, text in fences(page.read_text(encoding="utf-8"))]
     runnable = [
         ("python" if kind == "python" else "sh", shell_text(kind, text))

@@ -1,5 +1,5 @@
-"""What an earlier version made still loads, and does what it did: prepared data, runs of every kind,
-exports, studies and measurements in tests/samples."""
+"""What an earlier version made still loads, and does what it did: prepared data, runs of every
+kind, exports, studies and measurements in tests/samples."""
 
 import json
 import re
@@ -55,7 +55,8 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def samples(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory of a test that only reads: runs note the place of their data relative to it."""
+    """The working directory of a test that only reads: runs note the place of their data relative
+    to it."""
     monkeypatch.chdir(copied)
     return copied
 

@@ -1,5 +1,5 @@
-"""A study as it was asked for: everything that decides what its steps compute, and study.json, which
-keeps it."""
+"""A study as it was asked for: everything that decides what its steps compute, and study.json,
+which keeps it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

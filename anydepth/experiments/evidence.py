@@ -1,5 +1,5 @@
-"""What a study has measured, as estimates that can be subtracted: each has its bootstrap samples over
-the same sentences."""
+"""What a study has measured, as estimates that can be subtracted: each has its bootstrap samples
+over the same sentences."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""How the paper's findings are looked for in what a study measured: for each claim the difference that
-is positive where the study finds the same."""
+"""How the paper's findings are looked for in what a study measured: for each claim the difference
+that is positive where the study finds the same."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

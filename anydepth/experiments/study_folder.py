@@ -4,7 +4,8 @@ from pathlib import Path
 
 
 class StudyFolder:
-    """The files and folders of the study at `path`. A report needs study.json and records/ alone."""
+    """The files and folders of the study at `path`. A report needs study.json and records/
+    alone."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -199,8 +199,8 @@ def versions_record() -> VersionsRecord:
 
 
 def side_by_side(jobs: int | None) -> tuple[int, int]:
-    """How many steps run at a time, and the threads of each: one thread per step gets most out of small
-    models on a CPU."""
+    """How many steps run at a time, and the threads of each: one thread per step gets most out of
+    small models on a CPU."""
     cores = os.cpu_count() or 1
     chosen = jobs if jobs is not None else 1 if torch.cuda.is_available() else cores
     return chosen, max(1, cores // chosen)

@@ -8,9 +8,8 @@ from matplotlib.font_manager import FontProperties, findfont, get_font, get_font
 
 from anydepth.text.tokenizer import WORD_START
 
-FIRST_FAMILY = (
-    "DejaVu Sans"  # comes with matplotlib, so that Latin, Greek, Cyrillic and Arabic look the same everywhere
-)
+# Comes with matplotlib, so that Latin, Greek, Cyrillic and Arabic look the same everywhere
+FIRST_FAMILY = "DejaVu Sans"
 OTHER_FAMILIES = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",

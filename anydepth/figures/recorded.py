@@ -1,5 +1,5 @@
-"""What pictures are drawn from: the exits and scores that translations recorded, checked against the
-model's depth."""
+"""What pictures are drawn from: the exits and scores that translations recorded, checked against
+the model's depth."""
 
 import math
 from collections.abc import Sequence

@@ -23,7 +23,8 @@ NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
 NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 REFERENCE = re.compile(r"(^#|url\(#)([\w-]+)")
 DECIMALS = re.compile(r"-?\d+\.\d+")
-# The page has its own fonts, the same on every machine; matplotlib before 3.11 writes the short form.
+# The page has its own fonts, the same on every machine; matplotlib before 3.11 writes the short
+# form.
 FAMILY, SIZE_AND_FAMILY = re.compile(r"font-family: [^;]*; ?"), re.compile(r"font: ([\d.]+px) [^;]*")
 LEVEL = re.compile(r"^rotate\(-?0 ")
 METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}

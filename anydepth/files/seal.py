@@ -22,9 +22,9 @@ from anydepth.files.reading import LARGE
 
 SEAL_NAME = "seal.json"
 FORMAT = 1
-ABSENT = (
-    "absent"  # stands among a file's hashes while it may be missing: before it is first there, and while it is removed
-)
+# Stands among a file's hashes while it may be missing: before it is first there, and while it is
+# removed
+ABSENT = "absent"
 METRICS_NAME = "metrics.jsonl"
 SEALED_ENDINGS = {".toml", ".json", ".model", ".safetensors"}
 CHECKPOINTS = "checkpoints"

@@ -178,9 +178,8 @@ class Transformer(nn.Module):
         by side as queries."""
         block = self._decoder_blocks[n - 1]
         states = block.attend_self(states, *cache.past_of(n, rows), is_causal=False)
-        if (
-            len(rows) == len(cache.memory) == len(cache.sentence_of_row)
-        ):  # one row for each sentence, all of them running
+        # One row for each sentence, all of them running.
+        if len(rows) == len(cache.memory) == len(cache.sentence_of_row):
             keys, values = cache.source_of(n, block.source_attention, rows)
             return block.transform(block.attend_source(states, keys, values, cache.source_mask[:, None, None, :]))
         sentences, place, counts = torch.unique_consecutive(

@@ -21,8 +21,8 @@ __all__ = ["Hypothesis", "search"]
 
 @dataclass
 class Frontier:
-    """The sentences still searched. Their rows, `width` per sentence, stand together in the order of
-    sentences."""
+    """The sentences still searched. Their rows, `width` per sentence, stand together in the order
+    of sentences."""
 
     sentences: Int[Tensor, " sentence"]  # numbers within the batch given to search
     limits: Int[Tensor, " sentence"]

@@ -20,7 +20,8 @@ from anydepth.training.update import UpdateSums
 
 
 class Reporter:
-    """Writes events to the terminal, to train.log and to metrics.jsonl; in the main worker alone."""
+    """Writes events to the terminal, to train.log and to metrics.jsonl; in the main worker
+    alone."""
 
     def __init__(self, run: Run, *, is_main: bool) -> None:
         self.run = run

@@ -14,7 +14,8 @@ DIGITS = 5  # thresholds are rounded before they are measured, so that their nam
 def search_candidates(
     own: ReplayRecord, given: ReplayRecord, *, count: int, segment: float, seed: int
 ) -> tuple[Float[np.ndarray, "candidate decision"], Replayed, Replayed]:
-    """`count` candidates with their costs on the model's own outputs and their worth on the references.
+    """`count` candidates with their costs on the model's own outputs and their worth on the
+    references.
 
     A third is drawn from U(0, 1), a third from the quantiles of each exit's signal (with exits that
     are always or never taken among them), and the last third are changes of the best of both.

@@ -1,4 +1,5 @@
-"""How sums of float32 are rounded here: training is the same bit for bit only where this is the same."""
+"""How sums of float32 are rounded here: training is the same bit for bit only where this is the
+same."""
 
 import hashlib
 

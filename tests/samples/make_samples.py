@@ -215,7 +215,8 @@ def make_stopped_run(maker: Maker) -> None:
 
 
 def finish_run(maker: Maker, run: Path) -> None:
-    """Replaces absolute folders in the notes of a run, drops what is not needed, and seals the rest."""
+    """Replaces absolute folders in the notes of a run, drops what is not needed, and seals the
+    rest."""
     folder = maker.folder / run
     unneeded = [folder / "train.log"]
     if run.name not in RESUMABLE:
@@ -231,14 +232,16 @@ def finish_run(maker: Maker, run: Path) -> None:
 
 
 def make_exports(maker: Maker) -> None:
-    """The run with a halting module for ONNX Runtime, in both precisions, and cut for CTranslate2."""
+    """The run with a halting module for ONNX Runtime, in both precisions, and cut for
+    CTranslate2."""
     maker.do("export", "runs/exits", "--format", "onnx")
     maker.do("export", "runs/exits", "--format", "onnx", "--int8")
     maker.do("export", "runs/exits", "--format", "ctranslate2", "--exit", "2")
 
 
 def make_studies(maker: Maker) -> None:
-    """A study that is complete, of which the records are kept, and one that was stopped half-way."""
+    """A study that is complete, of which the records are kept, and one that was stopped
+    half-way."""
     settings = re.sub("updates = .*", "updates = 200", SETTINGS).replace("sentences = 3", "sentences = 0")
     (maker.folder / "study.toml").write_text(settings, encoding="utf-8")
     half, whole = maker.folder / "studies" / "half", maker.folder / "studies" / "whole"

@@ -29,8 +29,9 @@ opset {opset}, weights {precision}). Names in brackets are axes; those with name
 length. N = {blocks} blocks, {heads} heads. Tokens are int64, masks bool (true where something is),
 all else float32.
 
-encoder.onnx       source [sentence, source], source_mask [sentence, source] -> memory [sentence,
-                   source, {encoder_dim}] Tokens end with </s> (2); padding may hold any token.
+encoder.onnx       source [sentence, source], source_mask [sentence, source]
+                   -> memory [sentence, source, {encoder_dim}]
+                   Tokens end with </s> (2); padding may hold any token.
 embedding.onnx     tokens [row], position [1] -> states [row, {dim}]
                    A row is a hypothesis. The first token is <s> (1), at position 0.
 source<n>.onnx     memory -> keys, values [sentence, {heads}, source, {head_dim}]
@@ -41,11 +42,12 @@ keys_values<n>.onnx  states [place, {dim}] -> keys, values [place, {heads}, {hea
                    where the token left below block n, of the state that it left with. This may wait
                    until a later token of the row runs block n.
 block<n>.onnx      states [row, {dim}], keys, values [row, {heads}, time, {head_dim}], mask [time],
-                   source_keys, source_values, source_mask, grid [sentence, slot], place [row] ->
-                   new_states [row, {dim}] keys and values are those of all positions up to and
-                   including the present one; mask hides unused room. grid tells which row stands in
-                   each slot of a sentence (0 in slots to spare), and place where in the flattened
-                   grid each row stands: with one row per sentence [[0], [1], ...] and [0, 1, ...].
+                   source_keys, source_values, source_mask, grid [sentence, slot], place [row]
+                   -> new_states [row, {dim}]
+                   keys and values are those of all positions up to and including the present one;
+                   mask hides unused room. grid tells which row stands in each slot of a sentence (0
+                   in slots to spare), and place where in the flattened grid each row stands: with
+                   one row per sentence [[0], [1], ...] and [0, 1, ...].
 classifier<n>.onnx states [row, {dim}] -> logits [row, {vocab}]
                    The scores of all words for tokens that leave at exit n; {classifiers}.
 {halting}
