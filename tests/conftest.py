@@ -1,19 +1,27 @@
 """Rules for the whole suite: shapes are checked while tests run, and a test has the same name in
 every process.
 
-beartype enforces every jaxtyping annotation of the package. Processes that share the tests must
-collect the same names, so a name may not be made of what differs between them: bytes (which may
-hold a time), the order of a set, an address, a temporary folder.
+beartype enforces the annotations of every module that has shapes (jaxtyping); mypy checks those of
+the others. Processes that share the tests must collect the same names, so a name may not be made of
+what differs between them: bytes (which may hold a time), the order of a set, an address, a
+temporary folder.
 """
 
 import re
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-install_import_hook("anydepth", "beartype.beartype")
+PACKAGE = Path(__file__).parents[1] / "anydepth"
+SHAPED = [
+    ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
+    for file in sorted(PACKAGE.rglob("*.py"))
+    if "from jaxtyping import" in file.read_text(encoding="utf-8")
+]
+install_import_hook(SHAPED, "beartype.beartype")
 settings.register_profile("unhurried", deadline=None)  # an example may take long beside other work
 settings.load_profile("unhurried")
 
