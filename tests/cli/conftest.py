@@ -113,6 +113,37 @@ def data(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def study_data(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared text whose held-out sets share no sentence with the training text."""
+    folder = tmp_path_factory.mktemp("study-text")
+    for split, count in (("valid", 9), ("test", 12)):
+        write_text_pairs(folder, split, count, shortest=5)
+    languages = ["--source-lang", "de", "--target-lang", "en", "--train", text / "train"]
+    done(
+        "prepare",
+        *languages,
+        "--valid",
+        folder / "valid",
+        "--test",
+        folder / "test",
+        "--vocab-size",
+        310,
+        "--to",
+        folder / "data",
+    )
+    return folder / "data"
+
+
+@pytest.fixture(scope="session")
+def study_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model that saves often."""
+    file = tmp_path_factory.mktemp("study-settings") / "tiny.toml"
+    text = SETTINGS.replace("sentences = 3", "sentences = 0").replace("save_every = 20", "save_every = 5")
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
 def run(data: Path, settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run, which tests only read."""
     folder = tmp_path_factory.mktemp("runs") / "first"

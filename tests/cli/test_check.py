@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import anydepth, assert_refused, contents, done
-
-
-def flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+from damages import flip
 
 
 def test_every_file_of_a_run_and_of_its_data_is_checked(own_run: Path, data: Path) -> None:

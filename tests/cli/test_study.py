@@ -1,27 +1,17 @@
-"""`anydepth study`: the plan, the refusals, and that a study that is killed again and again ends as
-one that is not."""
+"""`anydepth study`: the plan, the refusals, and what a study writes and goes on with."""
 
 import json
 import os
-import re
 import shutil
-import signal
-import subprocess
-import time
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import torch
-from cli.commands import PATIENCE, Outcome, anydepth, assert_refused, contents, done, finish, start
-from cli.conftest import SETTINGS, write_text_pairs
+from cli.commands import Outcome, anydepth, assert_refused, contents, done
+from cli.conftest import write_text_pairs
+from cli.studies import do_in_this_process, plan_study
 
-from anydepth.config.loading import save_config
 from anydepth.experiments import wishes as wishing
 from anydepth.experiments.definition import load_study
-from anydepth.experiments.execution import Execution
-from anydepth.experiments.plan import make_plan
 from anydepth.experiments.records import (
     PlanRecord,
     PositionsRecord,
@@ -31,7 +21,6 @@ from anydepth.experiments.records import (
     TrendsRecord,
     read_record,
 )
-from anydepth.experiments.steps import CompareStep, MeasureStep, StudyStep, TrainStep, WordsStep, needed_steps
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.training_runs import is_of, train_variant
 from anydepth.experiments.variants import variant_config
@@ -40,185 +29,28 @@ from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.run import Run
 from anydepth.text.prepared import PreparedData
 
-LINE = {"say": lambda line: None}
-# What depends on the clock and on how often a study was started, and not on what it computed.
-CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second)": [^,\n]*')
-
 
 @pytest.fixture(scope="module")
-def own_data(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Prepared text whose held-out sets share no sentence with the training text."""
-    folder = tmp_path_factory.mktemp("study-text")
-    for split, count in (("valid", 9), ("test", 12)):
-        write_text_pairs(folder, split, count, shortest=5)
-    languages = ["--source-lang", "de", "--target-lang", "en", "--train", text / "train"]
-    done(
-        "prepare",
-        *languages,
-        "--valid",
-        folder / "valid",
-        "--test",
-        folder / "test",
-        "--vocab-size",
-        310,
-        "--to",
-        folder / "data",
-    )
-    return folder / "data"
-
-
-@pytest.fixture(scope="module")
-def own_settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small model that saves often."""
-    file = tmp_path_factory.mktemp("study-settings") / "tiny.toml"
-    text = SETTINGS.replace("sentences = 3", "sentences = 0").replace("save_every = 20", "save_every = 5")
-    file.write_text(text, encoding="utf-8")
-    return file
-
-
-def plan_study(folder: Path, data: Path, settings: Path, *names: str) -> None:
-    """Leaves a study at `folder` as a start of the command that is stopped at once would."""
-    wishes, place = (
-        wishing.StudyWishes(names=list(names), data=data, to=folder, config=settings, jobs=1),
-        StudyFolder(folder),
-    )
-    study = wishing.planned_study(wishes, place)[0]
-    folder.mkdir(parents=True)
-    save_config(study.config, place.config_file)
-    Execution(study, place, make_plan(study, place), jobs=1, threads=1, **LINE).save()
-
-
-def do_in_this_process(folder: Path) -> None:
-    """Does every step of a planned study, one after the other."""
-    place = StudyFolder(folder)
-    study = load_study(place)
-    steps = make_plan(study, place)
-    for step in steps:
-        step.perform(**LINE)
-        place.steps.mkdir(parents=True, exist_ok=True)
-        step.mark(needed_steps(step, steps), 0.1)
-    Execution(study, place, steps, jobs=1, threads=1, **LINE).save()
-
-
-@pytest.fixture(scope="module")
-def whole(own_data: Path, own_settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(study_data: Path, study_settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that was done without a pause; tests only read it."""
     folder = tmp_path_factory.mktemp("whole") / "study"
-    plan_study(folder, own_data, own_settings, "figures6-9")
+    plan_study(folder, study_data, study_settings, "figures6-9")
     do_in_this_process(folder)
     return folder
 
 
-@pytest.fixture
-def unkilled(own_data: Path, own_settings: Path, tmp_path: Path) -> Path:
-    """A study that was done with the threads of a step when one runs at a time: sums are rounded as
-    they are split."""
-    plan_study(tmp_path / "unkilled", own_data, own_settings, "figures6-9")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(wishing.side_by_side(1)[1])
-    do_in_this_process(tmp_path / "unkilled")
-    torch.set_num_threads(threads)
-    return tmp_path / "unkilled"
-
-
-def without_clock(folder: Path, to: Path) -> Path:
-    """A copy of what a report is made from, without times and the place of the study."""
-    for file in [folder / "study.json", *sorted((folder / "records").rglob("*.json"))]:
-        text = CLOCK.sub(r'"\1": 0', file.read_text(encoding="utf-8")).replace(str(folder), "STUDY")
-        copy = to / file.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(re.sub(r'"command": "anydepth(?! train).*"', '"command": ""', text), encoding="utf-8")
-    return to
-
-
-def process_of_step(study: "subprocess.Popen[bytes]", name: str) -> int:
-    """The number of the process that does the step, once the step is at work in it: torch is
-    loaded, and a training has made updates."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        assert study.poll() is None, f"the study ended before it came to {name}"
-        for child in Path(f"/proc/{study.pid}/task/{study.pid}/children").read_text(encoding="utf-8").split():
-            with suppress(OSError):  # it may be gone
-                words = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8").rstrip("\0").split("\0")
-                if words[-3:-2] == ["study-step"] and words[-1] == name and is_at_work(child, Path(words[-2]), name):
-                    return int(child)
-        time.sleep(0.01)
-    raise AssertionError(f"the study did not come to {name}")
-
-
-def is_at_work(process: str, folder: Path, step: str) -> bool:
-    """Whether a step's process has loaded torch and, if it trains, made updates."""
-    if step.startswith("train "):
-        metrics = folder / "runs" / step.removeprefix("train ") / "metrics.jsonl"
-        return '"train"' in metrics.read_text(encoding="utf-8")
-    return "libtorch" in Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
-
-
-def kill_at_work(study: "subprocess.Popen[bytes]", step: StudyStep, *, with_step: bool) -> None:
-    """Kills a study while `step` is at work, which is shown; the step's process, too, or it is left
-    to find out by itself."""
-    try:
-        child = process_of_step(study, step.name)
-        os.kill(child, signal.SIGSTOP)
-        while (state := state_of(child)) not in "TZX":  # stopped, or over
-            time.sleep(0.001)
-        assert state == "T" and not step.marker.exists(), f"{step.name} was over"
-    finally:
-        study.kill()
-        study.communicate()
-    os.kill(child, signal.SIGKILL if with_step else signal.SIGCONT)
-
-
-def state_of(process: int) -> str:
-    """The letter of a process' state."""
-    return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_a_study_killed_in_each_of_its_steps_and_continued_has_the_report_of_one_that_was_not(
-    unkilled: Path, own_data: Path, own_settings: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "killed" / "study"
-    folder.parent.mkdir()
-    command: Sequence[object] = [
-        "study",
-        "figures6-9",
-        "--data",
-        own_data,
-        "--to",
-        folder,
-        "--config",
-        own_settings,
-        "--jobs",
-        1,
-    ]
-    steps = make_plan(load_study(StudyFolder(unkilled)), StudyFolder(folder))
-    assert {type(step) for step in steps} == {TrainStep, MeasureStep, WordsStep, CompareStep}
-    for number, step in enumerate(steps):
-        kill_at_work(start(*command), step, with_step=number % 3 != 0)
-    outcome = finish(start(*command))
-    assert outcome.code == 0, outcome.err
-    first, second = without_clock(unkilled, tmp_path / "a" / "study"), without_clock(folder, tmp_path / "b" / "study")
-    assert contents(first) == contents(second)
-    for copy in (first, second):
-        done("report", copy)
-    assert contents(first) == contents(second)
-    assert (first / "report.html").stat().st_size > 10_000
-
-
-def test_a_finished_study_does_nothing_but_say_so(whole: Path, own_data: Path, own_settings: Path) -> None:
+def test_a_finished_study_does_nothing_but_say_so(whole: Path, study_data: Path, study_settings: Path) -> None:
     before = contents(whole)
-    outcome = done("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
+    outcome = done("study", "figures6-9", "--data", study_data, "--to", whole, "--config", study_settings)
     assert "2 runs, 0 of them to train" in outcome.err
     assert {name: data for name, data in contents(whole).items() if name != ".lock"} == before
 
 
 def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(
-    own_data: Path, own_settings: Path, tmp_path: Path
+    study_data: Path, study_settings: Path, tmp_path: Path
 ) -> None:
     outcome = done(
-        "study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run"
+        "study", "table1", "--data", study_data, "--to", tmp_path / "study", "--config", study_settings, "--dry-run"
     )
     assert [outcome.out.count(f"train {name} ") for name in ("aligned", "mixed-3", "baseline-3", "mixed-6")] == [
         1,
@@ -226,18 +58,18 @@ def test_a_dry_run_prints_the_plan_with_its_commands_and_writes_nothing(
         1,
         0,
     ]
-    assert outcome.out.count(f"anydepth train {tmp_path / 'study' / 'config.toml'} --data {own_data} ") == 6
+    assert outcome.out.count(f"anydepth train {tmp_path / 'study' / 'config.toml'} --data {study_data} ") == 6
     assert "'model.exits=\"last\"'" in outcome.out
     assert "runs, 6 of them to train" in outcome.err
     assert not (tmp_path / "study").exists()
 
 
 def test_minutes_a_run_become_updates_that_stay_the_same_for_all(
-    own_data: Path, own_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study_data: Path, study_settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wishing, "update_seconds", lambda configs, data, *, rounds, updates: [[0.1, 0.2, 0.3]])
     wishes = wishing.StudyWishes(
-        names=["table1"], data=own_data, to=tmp_path / "study", config=own_settings, minutes_per_run=1.5
+        names=["table1"], data=study_data, to=tmp_path / "study", config=study_settings, minutes_per_run=1.5
     )
     study = wishing.planned_study(wishes, StudyFolder(tmp_path / "study"))[0]
     assert study.config.training.updates == 90 / 0.2
@@ -246,22 +78,22 @@ def test_minutes_a_run_become_updates_that_stay_the_same_for_all(
 
 
 def test_a_study_goes_on_with_further_experiments_but_not_with_other_settings(
-    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+    whole: Path, study_data: Path, study_settings: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(whole, tmp_path / "study")
-    more = ["study", "table1", "--data", own_data, "--to", folder, "--config", own_settings]
+    more = ["study", "table1", "--data", study_data, "--to", folder, "--config", study_settings]
     outcome = done(*more, "--dry-run")
     assert "7 runs, 5 of them to train" in outcome.err
     assert_refused(anydepth(*more, "--seeds", 2), "was begun with other seeds", "choose another --to")
 
 
 def test_bad_wishes_are_refused_before_anything_is_written(
-    data: Path, own_data: Path, own_settings: Path, tmp_path: Path
+    data: Path, study_data: Path, study_settings: Path, tmp_path: Path
 ) -> None:
-    to, plain = ["--to", tmp_path / "study"], ["--data", own_data, "--config", own_settings]
+    to, plain = ["--to", tmp_path / "study"], ["--data", study_data, "--config", study_settings]
     assert_refused(anydepth("study", "table9", *plain, *to), "no study 'table9'", "choose from table1")
     assert_refused(
-        anydepth("study", "table1", "--data", data, "--config", own_settings, *to), "has no test set", "--test PREFIX"
+        anydepth("study", "table1", "--data", data, "--config", study_settings, *to), "has no test set", "--test PREFIX"
     )
     for text, word in (
         ('[model]\nexits = "last"\n', "leave out model.exits = 'last'"),
@@ -272,7 +104,7 @@ def test_bad_wishes_are_refused_before_anything_is_written(
     ):
         own = tmp_path / "own.toml"
         own.write_text(text, encoding="utf-8")
-        assert_refused(anydepth("study", "table1", "--data", own_data, "--config", own, *to), "own.toml", word)
+        assert_refused(anydepth("study", "table1", "--data", study_data, "--config", own, *to), "own.toml", word)
     own.write_text("updates = 5\n", encoding="utf-8")
     assert_refused(
         anydepth("study", "table1", *plain, "--exit-config", own, *to), "updates stands outside of a section"
@@ -283,7 +115,8 @@ def test_bad_wishes_are_refused_before_anything_is_written(
         f"error: {own}: there is no setting training.update",
     )
     assert_refused(
-        anydepth("study", "table1", "--data", own_data, "--config", tmp_path / "none.toml", *to), "no configuration at"
+        anydepth("study", "table1", "--data", study_data, "--config", tmp_path / "none.toml", *to),
+        "no configuration at",
     )
     assert not (tmp_path / "study").exists()
     assert_refused(anydepth("study", "table1", *plain, "--to", tmp_path), "exists and is no study")
@@ -291,10 +124,10 @@ def test_bad_wishes_are_refused_before_anything_is_written(
 
 
 def test_a_run_at_the_place_of_another_variant_is_refused(
-    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+    whole: Path, study_data: Path, study_settings: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "study"
-    plan_study(folder, own_data, own_settings, "table1")
+    plan_study(folder, study_data, study_settings, "table1")
     shutil.copytree(whole / "runs" / "aligned", folder / "runs" / "baseline-1")
     assert_refused(
         anydepth("study-step", folder, "train baseline-1"), "was made with other settings than the study's", "remove it"
@@ -334,9 +167,9 @@ def test_a_study_writes_every_value_that_its_records_have_a_field_for(whole: Pat
         assert record.model_fields_set == set(type(record).model_fields)
 
 
-def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, own_data: Path, own_settings: Path) -> None:
+def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, study_data: Path, study_settings: Path) -> None:
     with one_writer(whole):
-        outcome = anydepth("study", "figures6-9", "--data", own_data, "--to", whole, "--config", own_settings)
+        outcome = anydepth("study", "figures6-9", "--data", study_data, "--to", whole, "--config", study_settings)
     assert outcome.code == 2
     assert (
         f"another anydepth command is writing to {whole} (process {os.getpid()} since " in outcome.err.splitlines()[-1]
@@ -344,30 +177,30 @@ def test_a_study_that_another_process_is_at_is_left_alone(whole: Path, own_data:
 
 
 def test_a_kill_before_the_study_was_written_down_does_not_bar_its_place(
-    own_data: Path, own_settings: Path, tmp_path: Path
+    study_data: Path, study_settings: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "study" / "steps").mkdir(parents=True)
     (tmp_path / "study" / "config.toml").write_text("", encoding="utf-8")
     outcome = done(
-        "study", "table1", "--data", own_data, "--to", tmp_path / "study", "--config", own_settings, "--dry-run"
+        "study", "table1", "--data", study_data, "--to", tmp_path / "study", "--config", study_settings, "--dry-run"
     )
     assert "6 runs, 6 of them to train" in outcome.err
 
 
 def test_a_study_whose_text_has_moved_goes_on_with_it(
-    whole: Path, own_data: Path, own_settings: Path, tmp_path: Path
+    whole: Path, study_data: Path, study_settings: Path, tmp_path: Path
 ) -> None:
-    folder, moved = shutil.copytree(whole, tmp_path / "study"), shutil.copytree(own_data, tmp_path / "elsewhere")
-    done("study", "figures6-9", "--data", moved, "--to", folder, "--config", own_settings)
+    folder, moved = shutil.copytree(whole, tmp_path / "study"), shutil.copytree(study_data, tmp_path / "elsewhere")
+    done("study", "figures6-9", "--data", moved, "--to", folder, "--config", study_settings)
     assert load_study(StudyFolder(folder)).data.folder == str(moved)
 
 
 def test_a_second_stage_whose_origin_was_trained_again_starts_again(
-    whole: Path, own_data: Path, tmp_path: Path
+    whole: Path, study_data: Path, tmp_path: Path
 ) -> None:
     folder = StudyFolder(shutil.copytree(whole, tmp_path / "study"))
     study, run, origin = load_study(folder), Run(folder.run("tok-ll-geometric-l0.05")), Run(folder.run("aligned"))
-    data = PreparedData.open(own_data)
+    data = PreparedData.open(study_data)
     assert is_of(run, data, origin)
     shutil.copy(run.weights_file, origin.weights_file)
     origin.seal.make()
@@ -389,7 +222,7 @@ def refused_study(folder: Path, text: dict[str, Path], settings: Path) -> Outcom
 
 
 def test_held_out_text_that_was_trained_on_is_refused_before_anything_is_trained(
-    text: Path, own_settings: Path, tmp_path: Path
+    text: Path, study_settings: Path, tmp_path: Path
 ) -> None:
     write_text_pairs(tmp_path, "valid", 9, shortest=5)
     write_text_pairs(tmp_path, "test", 12, shortest=5)
@@ -399,7 +232,7 @@ def test_held_out_text_that_was_trained_on_is_refused_before_anything_is_trained
         ("test", "test", "figures are measured on them"),
     ):
         splits = {"train": train, "valid": tmp_path / "valid", "test": tmp_path / "test", split: train}
-        outcome = refused_study(tmp_path / split, splits, own_settings)
+        outcome = refused_study(tmp_path / split, splits, study_settings)
         told = f"60 of the 60 {kind} pairs of {tmp_path / split / 'data'} are in its training text"
         assert_refused(
             outcome, told, f"(the first is {tmp_path / split / 'data' / split}.de line 1), and {why}", "held-out text"
@@ -407,7 +240,9 @@ def test_held_out_text_that_was_trained_on_is_refused_before_anything_is_trained
         assert not (tmp_path / split / "study").exists()
 
 
-def test_test_text_that_thresholds_would_be_tuned_on_is_refused(text: Path, own_settings: Path, tmp_path: Path) -> None:
+def test_test_text_that_thresholds_would_be_tuned_on_is_refused(
+    text: Path, study_settings: Path, tmp_path: Path
+) -> None:
     for split, count in (("valid", 9), ("new", 5)):
         write_text_pairs(tmp_path, split, count, shortest=5)
     for language in ("de", "en"):
@@ -416,8 +251,8 @@ def test_test_text_that_thresholds_would_be_tuned_on_is_refused(text: Path, own_
     splits = {"train": text / "train", "valid": tmp_path / "valid", "test": tmp_path / "test"}
     told = f"9 of the 14 test pairs of {tmp_path / 'part' / 'data'} are in its validation text"
     first = f"(the first is {tmp_path / 'part' / 'data' / 'test'}.de line 6), and thresholds are tuned on these"
-    assert_refused(refused_study(tmp_path / "part", splits, own_settings), told, first, "held-out text")
-    same = refused_study(tmp_path / "same", splits | {"test": tmp_path / "valid"}, own_settings)
+    assert_refused(refused_study(tmp_path / "part", splits, study_settings), told, first, "held-out text")
+    same = refused_study(tmp_path / "same", splits | {"test": tmp_path / "valid"}, study_settings)
     assert_refused(
         same,
         f"the validation and the test text of {tmp_path / 'same' / 'data'} are the same",

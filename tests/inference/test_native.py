@@ -1,42 +1,32 @@
 """The native engine: the tokens and exits of the plain step for every policy, beam, batch and
 instruction set."""
 
-import random
 import signal
-from dataclasses import replace
 
 import pytest
 import torch
-from tiny import SOURCE_VOCAB, tiny_model
+from inference.native_searches import found, needs_native, outputs, scores, sentences
+from tiny import tiny_model
 from walks import POLICIES, SOME_PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 
-from anydepth.errors import RunError, UsageError
+from anydepth.errors import RunError
 from anydepth.evaluation.executed import executed_decoder_flops
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
-from anydepth.exits.thresholds import ThresholdExit
-from anydepth.inference.engines.choice import automatic_engine, make_engine
-from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.native import native_engine
 from anydepth.inference.engines.native.native_engine import NativeEngine, has_native
 from anydepth.inference.engines.torch_engine import TorchEngine
-from anydepth.search.beam import Hypothesis, search
+from anydepth.search.beam import search
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import EOS
 
 INSTRUCTIONS = native_engine._native.instruction_sets() if has_native() else ["plain"]
 ALL = [*POLICIES, "forced"]
-LOTS = 1_000_000  # of tokens: no limit
 
-pytestmark = pytest.mark.skipif(not has_native(), reason="there was no C++ compiler when anydepth was installed")
-
-
-def sentences(count: int, *, longest: int = 9, seed: int = 1) -> list[list[int]]:
-    randomness = random.Random(seed)
-    return [randomness.choices(range(4, SOURCE_VOCAB), k=randomness.randint(1, longest)) for _ in range(count)]
+pytestmark = needs_native
 
 
 def policy_of(text: str, model: AdaptiveTransformer, count: int) -> Policy:
@@ -45,20 +35,6 @@ def policy_of(text: str, model: AdaptiveTransformer, count: int) -> Policy:
             torch.randint(1, model.blocks + 1, (count, 5), generator=torch.Generator().manual_seed(count))
         )
     return parse_policy(text, model)
-
-
-def found(
-    engine: Engine, texts: list[list[int]], policy: Policy, settings: SearchSettings, **limits: int
-) -> list[list[Hypothesis]]:
-    return engine.search(texts, policy, replace(settings, **{"batch_tokens": LOTS, **limits}))
-
-
-def outputs(hypotheses: list[list[Hypothesis]]) -> list[list[tuple[list[int], list[int], bool]]]:
-    return [[(each.tokens, each.exits, each.has_finished) for each in ranked] for ranked in hypotheses]
-
-
-def scores(hypotheses: list[list[Hypothesis]]) -> list[float]:
-    return [score for ranked in hypotheses for each in ranked for score in [each.score, *each.token_scores]]
 
 
 @pytest.mark.parametrize("text", ALL)
@@ -225,47 +201,6 @@ def test_a_watched_module_is_asked_and_not_obeyed() -> None:
     assert engine.executed_flops() - before > before
 
 
-def test_a_family_of_thresholds_that_it_does_not_know_is_left_to_the_plain_step_and_said_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    model, texts, settings = model_for("confidence"), sentences(3), SearchSettings(beam=2)
-    known = parse_policy("confidence:0.7,0.5,0.6", model)
-    assert isinstance(known, ThresholdExit)
-    engine, expected = NativeEngine(model), outputs(found(TorchEngine(model), texts, known, settings))
-    for family in ("entropy", "sequence"):  # a signal that does not exist, and a rule that is no signal
-        policy = replace(known, family=family)
-        caplog.clear()
-        assert engine.supports(policy) == f"it does not know the signal of {family}"
-        for _ in range(2):
-            assert outputs(found(engine, texts, policy, settings)) == expected
-        assert [record.getMessage() for record in caplog.records] == [
-            f"native is slower here: it does not know the signal of {family}, so PyTorch searches in float32"
-        ]
-    assert engine.supports(known) is None
-    assert outputs(found(engine, texts, known, settings)) == expected
-    assert len(caplog.records) == 1, "nothing to say of what it knows"
-
-
-def test_a_policy_of_a_new_kind_is_left_to_the_plain_step() -> None:
-    class Own(FixedExitLike):
-        """A policy that the compiled search has never heard of."""
-
-    model = tiny_model()
-    texts, settings = sentences(3), SearchSettings(beam=2)
-    policy = Own(FixedExit(2, model.blocks))
-    assert outputs(found(NativeEngine(model), texts, policy, settings)) == outputs(
-        found(TorchEngine(model), texts, FixedExit(2, model.blocks), settings)
-    )
-
-
-class FixedExitLike:
-    """Passes everything on to a fixed exit, without being one."""
-
-    def __init__(self, inner: FixedExit) -> None:
-        self.inner, self.blocks, self.name, self.cost = inner, inner.blocks, "own", inner.cost
-        self.plan, self.decisions = inner.plan, inner.decisions
-
-
 def test_memory_does_not_grow_with_the_number_of_sentences() -> None:
     model = tiny_model()
     engine, settings = NativeEngine(model), SearchSettings(beam=5, exact_length=30)
@@ -287,37 +222,6 @@ def test_threads_share_few_sentences_and_one() -> None:
         assert outputs(alone) == outputs(together) and scores(alone) == scores(together)
 
 
-def test_what_would_lead_out_of_the_tables_is_refused() -> None:
-    model = tiny_model()
-    engine, policy, settings = NativeEngine(model), FixedExit(2, model.blocks), SearchSettings(beam=1)
-    with pytest.raises(
-        UsageError, match=rf"source tokens are numbers from 0 to {SOURCE_VOCAB - 1}, but there are 2 to 700"
-    ):
-        found(engine, [[5, 700]], policy, settings)
-    with pytest.raises(UsageError, match=r"source tokens are numbers from 0"):
-        found(engine, [[5, -7]], policy, settings)
-    with pytest.raises(UsageError, match=r"a source of 300 tokens is longer than model.max_length = 256; cut it"):
-        found(engine, [[5] * 300], policy, settings)
-    with pytest.raises(UsageError, match=r"leave no room for any output"):
-        found(engine, [[5]], policy, SearchSettings(length_ratio=0.0, length_offset=0))
-
-
-def test_a_policy_of_another_model_is_left_to_the_plain_step() -> None:
-    own, other = (model_for("geometric:0.5", seed=seed) for seed in (1, 2))
-    texts, settings = sentences(8), SearchSettings(beam=1)
-    for policy in (
-        parse_policy("geometric:0.6,0.4,0.5", other),
-        ForcedExits(torch.full((8, 1), 2), other.halting, other.blocks),  # type: ignore[arg-type]
-    ):
-        plain = found(TorchEngine(own), texts, policy, settings)
-        assert outputs(found(NativeEngine(own), texts, policy, settings)) == outputs(plain)
-        assert outputs(found(NativeEngine(tiny_model()), texts, policy, settings)) == outputs(
-            found(TorchEngine(tiny_model()), texts, policy, settings)
-        )
-    with pytest.raises(AssertionError):
-        found(NativeEngine(own), texts, FixedExit(own.blocks + 1, own.blocks + 1), settings)
-
-
 def test_the_engine_keeps_the_weights_that_it_was_made_with() -> None:
     model = tiny_model()
     engine, policy, settings = NativeEngine(model), FixedExit(3, model.blocks), SearchSettings(beam=2)
@@ -332,52 +236,9 @@ def test_the_engine_keeps_the_weights_that_it_was_made_with() -> None:
         NativeEngine(model)
 
 
-def test_more_blocks_than_it_can_count_are_left_to_others() -> None:
-    model = tiny_model("model.blocks=65")
-    assert make_engine("auto", model).name == "torch"
-    with pytest.raises(UsageError, match=r"up to 64 decoder blocks and this model has 65; use --engine torch"):
-        NativeEngine(model)
-    deep = tiny_model("model.blocks=64")
-    policy, settings = FixedExit(64, 64), SearchSettings(beam=1, exact_length=3)
-    assert outputs(found(NativeEngine(deep), sentences(3), policy, settings)) == outputs(
-        found(TorchEngine(deep), sentences(3), policy, settings)
-    )
-
-
 def test_nothing_is_found_for_nothing() -> None:
     model = tiny_model()
     assert found(NativeEngine(model), [], FixedExit(1, model.blocks), SearchSettings()) == []
-
-
-def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny_model()
-    assert make_engine("auto", model).name == "native"
-    assert make_engine("native", model, int8=True).name == "native-int8"
-    assert make_engine("torch", model).name == "torch"
-    with pytest.raises(
-        UsageError, match=r"there is no engine 'nativ'; did you mean native\? known: auto, native, onnx, torch"
-    ):
-        make_engine("nativ", model)
-    with pytest.raises(UsageError, match=r"the torch engine has no 8-bit products; leave out --int8"):
-        make_engine("torch", model, int8=True)
-    with pytest.raises(UsageError, match=r"needs the export of a run"):
-        make_engine("onnx", model)
-    monkeypatch.setattr(native_engine, "_native", None)
-    monkeypatch.setattr(native_engine, "why_not", "no such thing", raising=False)
-    with pytest.raises(
-        UsageError,
-        match=r"cannot be loaded \(no such thing\); .* C\+\+ compiler .* or use --engine onnx or --engine torch",
-    ):
-        make_engine("native", model)
-
-
-def test_without_a_compiler_the_plain_step_is_automatic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anydepth.inference.engines.native.native_engine.has_native", lambda: False)
-    assert automatic_engine(None, int8=False) == "torch"
-    with pytest.raises(
-        UsageError, match=r"--int8 needs the native engine, which was not built here, or an ONNX export"
-    ):
-        automatic_engine(None, int8=True)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

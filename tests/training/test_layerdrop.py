@@ -19,7 +19,6 @@ from tiny import (
     gradients_in_own_process,
     gradients_of_update_7,
     in_own_process,
-    prepare_tiny,
     short_training,
     signal_at_write,
     tiny_batch,
@@ -181,11 +180,6 @@ def test_a_model_cut_at_n_runs_n_blocks_and_the_one_classifier(n: int) -> None:
 
 
 CONFIG = short_training(*LAYERDROP, "training.layer_drop=0.5", "training.final=last")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    return prepare_tiny(tmp_path_factory.mktemp("prepared"))
 
 
 def test_a_run_killed_on_the_way_ends_with_the_same_bits(data: PreparedData, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import ALONE, BLOCKS, prepare_tiny, short_training, train
+from tiny import ALONE, BLOCKS, short_training, train
 
 from anydepth.errors import Interrupted, RunError, TrainingError
 from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
@@ -27,11 +27,6 @@ from anydepth.training.start import continued_run, resumed_run
 from anydepth.training.update import UpdateSums, accumulate_gradients
 
 OFTEN = ("training.save_every=2", "validation.every=2", "training.average=100")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    return prepare_tiny(tmp_path_factory.mktemp("prepared"))
 
 
 def valid_lines(run: Run) -> list[dict[str, Any]]:

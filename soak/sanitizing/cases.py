@@ -1,0 +1,183 @@
+"""Random cases: a model, a policy and settings, what C++ is given, and what it must find."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Recorded:
+    """Stands for the compiled module and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.engine: dict[str, Any] = {}
+        self.call: tuple[Any, ...] = ()
+        self.Shape = self.Policy = self.Settings = dict
+
+    class Rule:
+        planned, sequence, multinomial, geometric = "planned", "sequence", "multinomial", "geometric"
+        confidence, margin, similarity, shortlist = "confidence", "margin", "similarity", "shortlist"
+
+    class Counts:
+        decoder_flops = 0
+
+    def Engine(self, **given: Any) -> "Recorded":  # noqa: N802
+        self.engine = given
+        return self
+
+    def search(self, *given: Any) -> tuple[list[list[Any]], Any]:
+        self.call = given
+        return [[] for _ in given[0]], self.Counts
+
+
+def write_case(path: Path, randomness: random.Random) -> None:
+    """A case as JSON and its tensors beside it: what C++ is given, and what it must find."""
+    from dataclasses import replace
+
+    import torch
+
+    from anydepth.exits.parsing import parse_policy
+    from anydepth.inference.engines.native import native_engine as native
+    from anydepth.search.beam import search
+    from anydepth.text.batches import make_source
+
+    torch.set_num_threads(1)
+    model = random_model(randomness)
+    policy = random_policy(model, randomness)
+    settings = random_settings(model, randomness)
+    longest = min(randomness.choice([1, 4, 20, 70]), model.config.max_length)
+    words = model.source_embedding.num_embeddings
+    texts = [
+        randomness.choices(range(4, words), k=randomness.randint(0, longest))
+        for _ in range(randomness.choice([1, 2, 5, 13]))
+    ]
+    texts += randomness.sample(texts, randomness.randint(0, len(texts)))  # some twice
+    chosen = parse_policy(policy, model) if isinstance(policy, str) else policy(len(texts))
+    is_int8, threads, is_deferred = randomness.random() < 0.4, randomness.randint(1, 4), randomness.random() < 0.7
+    recorded = Recorded()
+    compiled, native._native = native._native, recorded  # type: ignore[assignment]
+    try:
+        engine = native.NativeEngine(model, int8=is_int8, threads=threads, is_deferred=is_deferred)
+        limits = {
+            "batch_tokens": randomness.choice([1, 300, 10**9]),
+            "batch_sentences": randomness.choice([None, 1, 3]),
+        }
+        engine.search(texts, chosen, replace(settings, **limits))
+    finally:
+        native._native = compiled
+    expected = None
+    if not is_int8:
+        plain = search(model, *make_source(texts), chosen, settings)
+        exact = search(model.double(), *make_source(texts), chosen, settings)
+        said, meant = ([[(each.tokens, each.exits) for each in ranked] for ranked in found] for found in (plain, exact))
+        if said == meant:
+            expected = [[[each.tokens, each.exits, each.score] for each in ranked] for ranked in plain]
+    tensors = recorded.engine.pop("tensors")
+    np.savez(path.with_suffix(".npz"), **tensors)
+    case = {
+        "engine": recorded.engine,
+        "call": recorded.call,
+        "expected": expected,
+        "policy": chosen.name,
+        "seed": repr(settings),
+    }
+    path.with_suffix(".json").write_text(json.dumps(case), encoding="utf-8")
+
+
+def random_model(randomness: random.Random) -> Any:
+    """A model of odd sizes whose every parameter is random, sure of its words and exits often
+    enough."""
+    import torch
+
+    from anydepth.config.loading import make_config
+    from anydepth.exits.adaptive import AdaptiveTransformer
+
+    heads, is_tied = randomness.choice([1, 2, 3, 4]), randomness.random() < 0.3
+    # A state of very few numbers is almost all sign after its norm, so that hypotheses tie in
+    # earnest.
+    encoder, decoder = (max(8 // heads * heads, heads * randomness.choice([2, 4, 6, 10, 16, 18])) for _ in range(2))
+    encoder = decoder if is_tied else encoder
+    source, target = (randomness.choice([6, 7, 19, 64, 130]) for _ in range(2))
+    halting = randomness.choice(["none", "sequence", "multinomial", "geometric"])
+    units = randomness.choice([0, 1, 7, 40]) if halting == "geometric" else 0
+    config = make_config(
+        {
+            "model": {
+                "blocks": randomness.choice([1, 2, 3, 4, 7]),
+                "heads": heads,
+                "dropout": 0.0,
+                "max_length": randomness.choice([3, 40, 90]),
+                "classifiers": "tied" if is_tied else randomness.choice(["untied", "shared"]),
+                "encoder": {
+                    "blocks": randomness.choice([1, 2]),
+                    "dim": encoder,
+                    "ffn_dim": randomness.choice([1, 5, 33]),
+                },
+                "decoder": {"dim": decoder, "ffn_dim": randomness.choice([1, 20, 50])},
+            },
+            "exits": {"halting": halting, "halting_units": units},
+        },
+        [],
+    )
+    torch.manual_seed(randomness.randrange(10**6))
+    model = AdaptiveTransformer(
+        config, source_vocab=target if is_tied else source, target_vocab=target, is_joint=is_tied
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)
+        for classifier in {model.classifier(n) for n in model.config.classifier_exits}:
+            classifier *= randomness.choice([1, 3, 8])
+    return model.eval()
+
+
+def random_policy(model: Any, randomness: random.Random) -> Any:
+    """The text of a policy that the model has, or what makes forced exits for so many sentences."""
+    import torch
+
+    from anydepth.exits.halting import GeometricHalting
+    from anydepth.exits.policies import ForcedExits
+
+    kinds = ["fixed", "uniform", "confidence", "margin", "similarity", "shortlist", "forced"]
+    kind = randomness.choice(kinds)
+    own = type(model.halting).__name__.removesuffix("Halting").lower()
+    if model.halting is not None and randomness.random() < 0.4:
+        kind = own
+    values = [
+        randomness.choice([0, 1, *(round(randomness.random() ** 2, 3) for _ in range(6))])
+        for _ in range(model.blocks - 1)
+    ]
+    thresholds = ",".join(map(str, values)) or "0.5"
+    match kind:
+        case "fixed":
+            return f"fixed:{randomness.randint(1, model.blocks)}"
+        case "uniform":
+            return f"uniform:{randomness.randrange(1000)}"
+        case "sequence" | "multinomial":
+            return kind
+        case "shortlist":
+            return f"shortlist:{randomness.choice([1, 2, 5, 64, 500])}:{thresholds}"
+        case "forced":
+            watched = (
+                model.halting if isinstance(model.halting, GeometricHalting) and randomness.random() < 0.5 else None
+            )
+            generator = torch.Generator().manual_seed(randomness.randrange(10**6))
+            width = randomness.randint(1, 9)
+            return lambda count: ForcedExits(
+                torch.randint(1, model.blocks + 1, (count, width), generator=generator), watched, model.blocks
+            )
+    return f"{kind}:{thresholds}"
+
+
+def random_settings(model: Any, randomness: random.Random) -> Any:
+    """A beam, perhaps wider than there are words, and limits, perhaps of one token."""
+    from anydepth.search.decoding import SearchSettings
+
+    beam = randomness.choice([1, 1, 2, 3, 5, 12, 40])
+    length = {"length_ratio": randomness.choice([0.0, 0.5, 1.5]), "length_offset": randomness.choice([1, 2, 5, 15])}
+    exact = {"exact_length": randomness.choice([1, 4, 20])} if randomness.random() < 0.15 else {}
+    best = randomness.choice([1, beam])
+    return SearchSettings(beam=beam, best=best, length_penalty=randomness.choice([0.0, 0.6, 1.0]), **length, **exact)
