@@ -211,6 +211,17 @@ def stop_probability(halting: GeometricHalting, hidden: Tensor) -> Tensor:
     return 1 / (1 + (-linear(halting.stop_score, seen)[0]).exp())
 
 
+def oracle_score(oracle: str, classifier: Tensor, hidden: Tensor, target: int) -> float:
+    """What an exit is worth to the oracle at one target: the log-likelihood, or 1 for the right
+    word."""
+    match oracle:
+        case "likelihood":
+            return -token_loss(classifier, hidden, target, 0.0).item()
+        case "correctness":
+            return float((classifier @ hidden).argmax() == target)
+    raise ValueError(f"there is no reference for the oracle {oracle!r}")
+
+
 def joint_loss(
     model: AdaptiveTransformer, sentences: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], config: Config
 ) -> tuple[Tensor, Tensor, list[list[int]]]:
@@ -228,10 +239,7 @@ def joint_loss(
                 token_loss(classifier, hidden, target, config.training.label_smoothing) / model.blocks
                 for hidden, target in own
             ]
-            if config.exits.oracle == "likelihood":
-                scores.append([-token_loss(classifier, hidden, target, 0.0).item() for hidden, target in own])
-            else:
-                scores.append([float((classifier @ hidden).argmax() == target) for hidden, target in own])
+            scores.append([oracle_score(config.exits.oracle, classifier, *pair) for pair in own])
         settings = config.exits
         is_sequence = settings.halting == "sequence"
         oracles.append(

@@ -28,6 +28,8 @@ THRESHOLD_POLICIES: dict[str, reference.Signal] = {
 PATTERNS = ["".join(letters) for letters in product("t01", repeat=3)]
 SOME_PATTERNS = ["1tt", "t1t", "tt1", "11t", "1t1", "t0t", "1t0", "10t", "111", "0tt"]
 POLICIES = ["fixed:3", "uniform:7", "sequence", "multinomial", *THRESHOLD_POLICIES]
+FEW_EXITS = ("fixed:3",)  # of POLICIES: those that take no more than two exits
+ONE_BLOCK = {"fixed:3": "fixed:1"}  # what a model of one block has instead of one of POLICIES
 
 
 def model_for(policy: str, *changes: str, seed: int = 1) -> AdaptiveTransformer:

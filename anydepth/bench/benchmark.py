@@ -1,7 +1,6 @@
 """Benchmarks: a run on its test set, or a shape with random weights and forced exits, against
 CTranslate2 at full depth."""
 
-import difflib
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -33,7 +32,7 @@ from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
 from anydepth.files.checksums import known_hash
-from anydepth.inference.engines.choice import ENGINES, make_engine
+from anydepth.inference.engines.choice import check_engine, make_engine
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import load_ctranslate2, write_checksums, write_ctranslate2
 from anydepth.inference.translator import Translator
@@ -64,12 +63,7 @@ class BenchSettings:
 
     def __post_init__(self) -> None:
         for engine in self.engines:
-            if engine not in ENGINES:
-                near = difflib.get_close_matches(engine, ENGINES, n=1)
-                raise UsageError(
-                    f"there is no engine {engine!r}; {f'did you mean {near[0]}? ' if near else ''}known: "
-                    f"{', '.join(ENGINES)}"
-                )
+            check_engine(engine)
         if self.against not in (None, "ctranslate2"):
             raise UsageError(
                 f"--against {self.against}: ctranslate2 is all that a benchmark compares with; write --against "

@@ -15,7 +15,8 @@ from anydepth.bleu_oracle.store import ScoreStore
 from anydepth.bleu_oracle.table import METRICS, SPLITS, ExitScores, ScoreRecipe, ScoreTable
 from anydepth.errors import UsageError
 from anydepth.files.checksums import known_hash
-from anydepth.inference.engines.choice import AUTOMATIC, make_engine
+from anydepth.inference.engines.choice import make_engine
+from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.translator import Translator
 from anydepth.messages.progress import ProgressBar
 from anydepth.messages.say import Say

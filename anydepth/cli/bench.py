@@ -18,6 +18,7 @@ from anydepth.cli.options import (
     wish_of,
 )
 from anydepth.errors import UsageError
+from anydepth.inference.engines.names import ENGINE_NOTES, enumerated
 from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_LENGTH, MOST_PIECES, MOST_ROUNDS, MOST_THREADS, MOST_UPDATES
 
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ Rival = Annotated[
         help="CTranslate2 takes this run's model, such as a baseline of equal BLEU. Default: the same.",
     ),
 ]
+EngineHelp = enumerated(ENGINE_NOTES, "or")
 Engines = Annotated[
-    list[str] | None, typer.Option(help="native, onnx or torch; may be repeated. Default: the fastest at hand.")
+    list[str] | None,
+    typer.Option(help=f"{EngineHelp}; may be repeated. Default: the fastest at hand."),
 ]
 Precision = Annotated[bool | None, typer.Option("--int8/--fp32", help="One precision alone. Default: both.")]
 Policies = Annotated[

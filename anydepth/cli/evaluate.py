@@ -21,6 +21,7 @@ from anydepth.cli.options import (
     tell_if_unfinished,
     wish_of,
 )
+from anydepth.inference.engines.names import AUTOMATIC
 
 EXAMPLES = examples(
     "anydepth evaluate runs/demo/model --test runs/demo/corpus/test --policy fixed:1 --policy fixed:6",
@@ -52,7 +53,7 @@ def evaluate(
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     batch_tokens: BatchTokens = None,
-    engine: EngineName = "auto",
+    engine: EngineName = AUTOMATIC,
     int8: Int8 = False,
     output: Annotated[
         Path | None, typer.Option(help="Also write the translations of the last policy to this file.")

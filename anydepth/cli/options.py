@@ -1,13 +1,16 @@
-"""What the verbs of the command line share: their options, how they talk, and how a wish becomes a
-policy."""
+"""What the verbs of the command line share: their options, how they read and talk, and how a wish
+becomes a policy."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anydepth.errors import UsageError
 from anydepth.exits.names import POLICY_FORMS
+from anydepth.inference.engines.names import AUTOMATIC, ENGINE_NOTES, INT8_ENGINES, enumerated, noted_engine
 from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
 
 if TYPE_CHECKING:
@@ -41,9 +44,18 @@ PolicyHelp = ", ".join(POLICY_FORMS.values())
 PolicyName = Annotated[str | None, typer.Option(help=f"{PolicyHelp}. Default: full depth.")]
 EngineName = Annotated[
     str,
-    typer.Option("--engine", help="native, onnx (after `anydepth export`), torch, or auto: the fastest that is there."),
+    typer.Option(
+        "--engine", help=f"{', '.join(map(noted_engine, ENGINE_NOTES))}, or {AUTOMATIC}: the fastest that is there."
+    ),
 ]
-Int8 = Annotated[bool, typer.Option("--int8", help="8-bit products: faster, and a few words differ. Native and onnx.")]
+Int8Help = enumerated(INT8_ENGINES, "and").capitalize()
+Int8 = Annotated[
+    bool,
+    typer.Option(
+        "--int8",
+        help=f"8-bit products: faster, and a few words differ. {Int8Help}.",
+    ),
+]
 ConfigHelp = "A TOML file of settings, or the name of settings that come with anydepth (see `anydepth configs`)"
 BatchTokens = Annotated[
     int | None, typer.Option(min=1, max=MOST_BATCH_TOKENS, help="Source tokens times beam that are searched together.")
@@ -59,6 +71,17 @@ def examples(*commands: str) -> str:
 def say(text: str) -> None:
     """A line for people, on stderr."""
     print(text, file=sys.stderr, flush=True)
+
+
+def input_lines(source: str) -> Iterator[str]:
+    """The lines of a file, or of standard input for "-"."""
+    from anydepth.text.corpus import decoded_lines, open_lines
+
+    if source != "-":
+        return open_lines(Path(source))
+    if sys.stdin is None:
+        raise UsageError("standard input is closed; name a FILE to read, or pipe text into the command")
+    return decoded_lines(sys.stdin.buffer, "standard input")
 
 
 def settings_file(given: Path) -> Path:

@@ -1,9 +1,7 @@
 """The verb `anydepth translate`: lines in, lines out."""
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,12 +18,14 @@ from anydepth.cli.options import (
     PolicyName,
     RunFolder,
     examples,
+    input_lines,
     say,
     tell_if_unfinished,
     wish_of,
     wished_policy,
 )
 from anydepth.errors import UsageError
+from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.limits import MOST_BEAM
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def translate(
         int, typer.Option(min=1, max=MOST_BEAM, help="Translations to give for each line (with --json).")
     ] = 1,
     batch_tokens: BatchTokens = None,
-    engine: EngineName = "auto",
+    engine: EngineName = AUTOMATIC,
     int8: Int8 = False,
     show_exits: Annotated[
         bool, typer.Option("--show-exits", help="Each word in the colour of its exit, with the exit behind it.")
@@ -90,17 +90,6 @@ def translate(
         return
     for translation in warned(lines, translator):
         print(json.dumps(translation.to_json(), ensure_ascii=False) if as_json else translation.line, flush=True)
-
-
-def input_lines(source: str) -> Iterator[str]:
-    """The lines of a file, or of standard input for "-"."""
-    from anydepth.text.corpus import decoded_lines, open_lines
-
-    if source != "-":
-        return open_lines(Path(source))
-    if sys.stdin is None:
-        raise UsageError("standard input is closed; name a FILE to translate, or pipe text into the command")
-    return decoded_lines(sys.stdin.buffer, "standard input")
 
 
 def warned(lines: "Iterable[Translation]", translator: "Translator") -> "Iterator[Translation]":

@@ -14,7 +14,7 @@ from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.exits.parsing import threshold_family
 from anydepth.files.atomic import write_text
 from anydepth.files.checksums import known_hash
-from anydepth.inference.engines.choice import AUTOMATIC
+from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.operating_points import PointSet, Wish, text_fingerprint

@@ -8,7 +8,7 @@ from torch import Tensor
 from anydepth.config.schema import ExitsConfig
 from anydepth.errors import UsageError
 
-TARGET_ORACLES = "likelihood, correctness"
+TARGET_ORACLES = ("likelihood", "correctness")  # those that choose by what the exits say of the targets
 
 
 class OracleError(UsageError):
@@ -36,7 +36,7 @@ def oracle_exits(
         case other:
             raise OracleError(
                 f"the oracle {other!r} does not choose by what the exits say of the targets; those that do: "
-                f"{TARGET_ORACLES}"
+                f"{', '.join(TARGET_ORACLES)}"
             )
     match config.halting:
         case "sequence":

@@ -45,7 +45,7 @@ def parse_policy(text: str, model: AdaptiveTransformer) -> Policy:
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(f"there is no policy {text!r}; {hint}known: {', '.join(POLICY_FORMS.values())}")
     if name == "fixed":
-        return _fixed(text, argument, exits, blocks)
+        return FixedExit(_block_number(text, argument, exits), blocks)
     if len(exits) < blocks:
         raise UsageError(
             f"{text}: choosing exits needs one after every block, but {_exits_of(exits)}; use fixed:{exits[-1]}"
@@ -172,12 +172,13 @@ def _numbers(text: str, values: str) -> list[float]:
         raise UsageError(f"{text}: thresholds are numbers from 0 to 1 with commas between, as in 0.9,0.8") from None
 
 
-def _fixed(text: str, argument: str, exits: Sequence[int], blocks: int) -> FixedExit:
+def _block_number(text: str, argument: str, exits: Sequence[int]) -> int:
+    """The block of the policy `text` that its argument names, which must be one of `exits`."""
     if not re.fullmatch(r"-?[0-9]+", argument):
         raise UsageError(f"{text}: a fixed exit is a block number, as in fixed:{exits[-1]}")
     if (n := _whole(argument)) is None or n not in exits:
         raise UsageError(f"{text}: {_exits_of(exits)}")
-    return FixedExit(n, blocks)
+    return n
 
 
 def _seed(text: str, argument: str) -> int:

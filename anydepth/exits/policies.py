@@ -2,7 +2,8 @@
 
 import hashlib
 import random
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -215,15 +216,22 @@ class ForcedExits:
         """The policy in the words of a recipe."""
         return "forced"
 
+    def of_sentences(self, numbers: Sequence[int], count: int) -> "ForcedExits":
+        """The policy of some of `count` sentences, in this order."""
+        self._check_rows(count)
+        return replace(self, table=self.table[torch.tensor(numbers)], model_blocks=self.blocks)
+
     def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """The table, cut or drawn out to `limit`."""
-        if len(self.table) != len(source):
-            raise UsageError(
-                f"forced exits for {len(self.table)} sentences met a batch of {len(source)}; give one row for each "
-                "sentence"
-            )
+        self._check_rows(len(source))
         times = torch.arange(limit).clamp(max=self.table.shape[1] - 1)
         return self.table[:, times.to(self.table.device)].to(source.tokens.device)
+
+    def _check_rows(self, count: int) -> None:
+        if len(self.table) != count:
+            raise UsageError(
+                f"forced exits for {len(self.table)} sentences met a batch of {count}; give one row for each sentence"
+            )
 
 
 @dataclass

@@ -141,9 +141,12 @@ def token_level(oracle: str, module: str, config: Config) -> list[Variant]:
 
 def token_penalties(oracle: str, blocks: int) -> tuple[float, ...]:
     """Lambda of a token-level oracle for a decoder of so many blocks."""
-    if oracle == "ll":
-        return PENALTIES["tok-ll"]
-    return tuple(round(share / max(1, blocks - 1), 3) for share in CORRECTNESS_PENALTIES)
+    match oracle:
+        case "ll":
+            return PENALTIES["tok-ll"]
+        case "c":
+            return tuple(round(share / max(1, blocks - 1), 3) for share in CORRECTNESS_PENALTIES)
+    raise UsageError(f"the oracle {oracle!r} has no penalties for tokens; those that have: c, ll")
 
 
 def sequence_level(oracle: str) -> list[Variant]:

@@ -11,8 +11,9 @@ from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import Policy
-from anydepth.inference.engines.choice import AUTOMATIC, make_engine
+from anydepth.inference.engines.choice import make_engine
 from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.stream import arriving
 from anydepth.runs.models import load_model

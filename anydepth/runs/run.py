@@ -122,10 +122,7 @@ class Run:
     @property
     def config(self) -> Config:
         """The settings that the run was made with."""
-        if not self.config_file.exists() and not self.seal.file.exists():
-            raise RunError(
-                f"{self.folder} is not a run directory: it has no config.toml; make one with `anydepth train`"
-            )
+        self._check_is_run()
         self.seal.check(self.config_file)
         return load_config(self.config_file)
 
@@ -146,11 +143,19 @@ class Run:
 
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """The source and the target tokenizer; one object twice where the vocabulary is joint."""
+        self._check_is_run()
         joint, source, target = (self.folder / f"tokenizer{side}.model" for side in ("", ".source", ".target"))
         if self.seal.has(joint):
             tokenizer = self._tokenizer(joint)
             return tokenizer, tokenizer
         return self._tokenizer(source), self._tokenizer(target)
+
+    def _check_is_run(self) -> None:
+        """Refuses a folder that was never a run, which has neither settings nor a seal."""
+        if not self.config_file.exists() and not self.seal.file.exists():
+            raise RunError(
+                f"{self.folder} is not a run directory: it has no config.toml; make one with `anydepth train`"
+            )
 
     def _tokenizer(self, path: Path) -> Tokenizer:
         return Tokenizer.from_bytes(self.seal.read(path), path)

@@ -28,6 +28,23 @@ def verbs_of(command: Any, name: str = "") -> list[str]:
 VERBS = verbs_of(ANYDEPTH)
 
 
+def verbs_taking(argument: str) -> list[str]:
+    """The verbs with an argument of that name in their help, such as "RUN"."""
+    return [
+        verb
+        for verb in VERBS
+        if any(each.param_type_name == "argument" and each.metavar == argument for each in command_of(verb).params)
+    ]
+
+
+def command_of(verb: str) -> Any:
+    """The command that a verb, as in "plot tokens", runs."""
+    command = ANYDEPTH
+    for word in verb.split():
+        command = command.commands[word]
+    return command
+
+
 def anydepth_commands(shell: str) -> list[list[str]]:
     """The arguments of every `anydepth` in `shell`, also behind pipes, `python -m` and `torchrun
     ... -m`."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import anydepth, assert_refused, contents
+from cli.parsing import verbs_taking
 
 
 def cut_weights(run: Path) -> None:
@@ -116,14 +117,21 @@ def test_a_place_that_is_no_run_is_refused_by_every_verb(tmp_path: Path, text: P
     if kind == "file":
         place.write_text("text", encoding="utf-8")
     picture = ["--to", tmp_path / "x.png"]
-    for command in (
-        ["translate", place],
-        ["evaluate", place, "--test", text / "test"],
-        ["train", "--resume", "--to", place],
-        ["tune", place, "--valid", text / "valid"],
-        ["plot", "tokens", place, "hund", *picture],
-        ["plot", "positions", place, "--test", text / "test", *picture],
-        ["plot", "scores", place, "--test", text / "test", *picture],
-    ):
-        assert_refused(anydepth(*command, stdin=b"hund\n"), f"{place} is not a run directory")
+    test = ["--test", text / "test"]
+    arguments: dict[str, list[object]] = {
+        "bench": [place, *test],
+        "evaluate": [place, *test],
+        "export": [place, "--format", "onnx"],
+        "plot positions": [place, *test, *picture],
+        "plot scores": [place, *test, *picture],
+        "plot tokens": [place, "hund", *picture],
+        "score-exits": [place],
+        "seal": [place],
+        "train": ["--resume", "--to", place],
+        "translate": [place],
+        "tune": [place, "--valid", text / "valid"],
+    }
+    assert set(verbs_taking("RUN")) == {*arguments} - {"train"}, "a verb with a RUN has its line above"
+    for verb, own in arguments.items():
+        assert_refused(anydepth(*verb.split(), *own, stdin=b"hund\n"), f"{place} is not a run directory")
     assert list(tmp_path.iterdir()) == ([] if kind == "missing" else [place])

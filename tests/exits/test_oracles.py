@@ -180,7 +180,8 @@ def test_the_bleu_oracle_cannot_be_asked_for_by_the_scores_of_targets() -> None:
     config = tiny_config("exits.halting=sequence", "exits.oracle=bleu").exits
     with pytest.raises(
         OracleError,
-        match=r"the oracle 'bleu' does not choose by what the exits say of the targets; those that do: like",
+        match=r"the oracle 'bleu' does not choose by what the exits say of the targets; "
+        r"those that do: likelihood, correctness$",
     ):
         oracle_exits(config, *random_scores(1), MASK)
 

@@ -6,7 +6,7 @@ import reference
 import torch
 from tiny import BATCH, BLOCKS, DIM, TIME, random_exits, tiny_batch, tiny_pairs
 from torch import Tensor
-from walks import POLICIES, choices, model_for, walk
+from walks import ONE_BLOCK, POLICIES, choices, model_for, walk
 
 from anydepth.errors import UsageError
 from anydepth.exits.flops import DecoderShape
@@ -158,7 +158,7 @@ def test_words_are_scored_by_the_classifier_of_the_exit_taken(text: str, classif
         torch.testing.assert_close(logits.flatten(0, 1), own, atol=2e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("text", [policy.split(",")[0] for policy in POLICIES if policy != "fixed:3"] + ["fixed:1"])
+@pytest.mark.parametrize("text", [ONE_BLOCK.get(policy, policy).split(",")[0] for policy in POLICIES])
 @torch.no_grad()
 def test_a_model_of_one_block_has_one_exit_for_every_policy(text: str) -> None:
     model, batch = model_for(text, "model.blocks=1"), tiny_batch()

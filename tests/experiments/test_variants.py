@@ -8,7 +8,14 @@ from anydepth.config.schema import Config
 from anydepth.config.shipped import shipped_file
 from anydepth.errors import UsageError
 from anydepth.experiments.definition import default_second_stage
-from anydepth.experiments.variants import EXPERIMENTS, chosen_experiments, planned_variants, shallow, variant_config
+from anydepth.experiments.variants import (
+    EXPERIMENTS,
+    chosen_experiments,
+    planned_variants,
+    shallow,
+    token_penalties,
+    variant_config,
+)
 
 FIRST_STAGES = ["demo", "demo_study", "multi30k_study", "iwslt14_de_en", "wmt14_en_fr"]
 
@@ -84,3 +91,9 @@ def test_the_help_names_every_experiment() -> None:
 def test_experiments_come_in_the_order_of_the_paper() -> None:
     assert chosen_experiments(["figure3", "table1"]) == ["table1", "figure3"]
     assert chosen_experiments(["all"]) == list(EXPERIMENTS)
+
+
+def test_an_oracle_without_penalties_for_tokens_is_refused() -> None:
+    assert token_penalties("c", 6) != token_penalties("ll", 6)
+    with pytest.raises(UsageError, match=r"^the oracle 'bleu' has no penalties for tokens; those that have: c, ll$"):
+        token_penalties("bleu", 6)

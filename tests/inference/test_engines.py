@@ -110,7 +110,7 @@ def test_a_policy_that_an_engine_does_not_support_is_left_to_the_plain_step_and_
         assert engine.search(texts, policy, SETTINGS) == expected
         engine.search(texts, FixedExit(1, model.blocks), SETTINGS)
     assert [record.getMessage() for record in caplog.records] == [
-        "toy is slower here: it does not know policies such as alternating, so PyTorch searches in float32"
+        "toy leaves the search to PyTorch in float32: it does not know policies such as alternating"
     ]
 
 

@@ -201,6 +201,14 @@ def test_a_watched_module_is_asked_and_not_obeyed() -> None:
     assert engine.executed_flops() - before > before
 
 
+def test_forced_exits_are_those_of_the_sentences_whatever_the_batches_of_the_engine() -> None:
+    model, texts = tiny_model(), [*sentences(6, seed=2), [5], [6, 7, 8, 9, 10]]
+    policy, settings = policy_of("forced", model, len(texts)), SearchSettings(beam=1, batch_tokens=12)
+    plain = outputs(found(TorchEngine(model), texts, policy, settings))
+    assert plain == outputs(found(NativeEngine(model), texts, policy, settings))
+    assert len({len(text) for text in texts}) > 3, "else nothing is reordered"
+
+
 def test_memory_does_not_grow_with_the_number_of_sentences() -> None:
     model = tiny_model()
     engine, settings = NativeEngine(model), SearchSettings(beam=5, exact_length=30)

@@ -36,7 +36,7 @@ def test_a_family_of_thresholds_that_it_does_not_know_is_left_to_the_plain_step_
         for _ in range(2):
             assert outputs(found(engine, texts, policy, settings)) == expected
         assert [record.getMessage() for record in caplog.records] == [
-            f"native is slower here: it does not know the signal of {family}, so PyTorch searches in float32"
+            f"native leaves the search to PyTorch in float32: it does not know the signal of {family}"
         ]
     assert engine.supports(known) is None
     assert outputs(found(engine, texts, known, settings)) == expected

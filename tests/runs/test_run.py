@@ -87,8 +87,11 @@ def test_overwriting_leaves_alone_what_is_not_a_run(data: PreparedData, tmp_path
 
 
 def test_a_folder_without_settings_is_not_a_run(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=rf"{re.escape(str(tmp_path))} is not a run directory: it has no config.toml"):
+    refusal = rf"^{re.escape(str(tmp_path))} is not a run directory: it has no config.toml; .*`anydepth train`$"
+    with pytest.raises(RunError, match=refusal):
         assert Run(tmp_path).config
+    with pytest.raises(RunError, match=refusal):
+        Run(tmp_path).tokenizers()
 
 
 @pytest.mark.parametrize("contents", [None, "", "{", "\xff"])

@@ -5,12 +5,12 @@ import difflib
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.engines.native.native_engine import NativeEngine
 from anydepth.inference.engines.onnx.onnx_engine import OnnxEngine
 from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.runs.run import Run
 
-AUTOMATIC = "auto"
 ENGINES: dict[str, type[Engine]] = {  # the fastest first, which is the order in which "auto" looks for one
     "native": NativeEngine,
     "onnx": OnnxEngine,
@@ -28,11 +28,18 @@ def make_engine(
     unless given.
     """
     name = automatic_engine(run, int8=int8, blocks=model.blocks) if name == AUTOMATIC else name
-    if name in ENGINES:
-        return ENGINES[name].make(model, int8=int8, threads=threads, run=run)
-    near = difflib.get_close_matches(name, (AUTOMATIC, *ENGINES), n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise UsageError(f"there is no engine {name!r}; {hint}known: {', '.join((AUTOMATIC, *ENGINES))}")
+    check_engine(name, also=(AUTOMATIC,))
+    return ENGINES[name].make(model, int8=int8, threads=threads, run=run)
+
+
+def check_engine(name: str, *, also: tuple[str, ...] = ()) -> None:
+    """Refuses the name of an engine that there is not; `also` are other words that may stand for
+    one."""
+    known = (*also, *ENGINES)
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"there is no engine {name!r}; {hint}known: {', '.join(known)}")
 
 
 def automatic_engine(run: Run | None, *, int8: bool, blocks: int = 1) -> str:

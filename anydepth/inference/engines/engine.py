@@ -94,4 +94,4 @@ class Engine(ABC):
         """Logs why the plain step searches, unless it was told before."""
         if reason not in self.told:
             self.told.add(reason)
-            LOG.warning("%s is slower here: %s, so PyTorch searches in float32", self.name, reason)
+            LOG.warning("%s leaves the search to PyTorch in float32: %s", self.name, reason)

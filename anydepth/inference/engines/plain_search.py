@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from anydepth.exits.policies import FixedExit, Policy
+from anydepth.exits.policies import FixedExit, ForcedExits, Policy
 from anydepth.model.transformer import Transformer
 from anydepth.search.beam import Hypothesis, search
 from anydepth.search.decoding import SearchSettings
@@ -23,7 +23,10 @@ def plain_search(
     found: list[list[Hypothesis]] = [[] for _ in sequences]
     for batch in planned_batches(sequences, settings):
         source, mask = (tensor.to(device) for tensor in make_source([sequences[number] for number in batch]))
-        for number, hypotheses in zip(batch, search(model, source, mask, policy, settings), strict=True):
+        own = policy
+        if isinstance(policy, ForcedExits):  # its rows are in the order of `sequences`
+            own = policy.of_sentences(batch.tolist(), len(sequences))
+        for number, hypotheses in zip(batch, search(model, source, mask, own, settings), strict=True):
             found[number] = hypotheses
     return found
 
