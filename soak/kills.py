@@ -73,7 +73,7 @@ class Counts:
     unhit: list[str] = field(default_factory=list)
 
     def attempt(self, verb: str, number: int, body: Callable[[Path, random.Random], int]) -> int:
-        """One trial in a folder of its own; what goes wrong is told and counted."""
+        """One trial in a folder of its own; what goes wrong is printed and counted."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
             try:
                 hits = int(body(Path(place), random.Random(f"{self.seed} {verb} {number}")))

@@ -57,9 +57,8 @@ def translate_alone(
     source_mask = np.ones((1, len(source)), bool)
     (memory,) = export.run("encoder", source=np.array([source]), source_mask=source_mask)
     source_pairs = {n: export.run(f"source{n}", memory=memory) for n in range(1, export.blocks + 1)}
-    past: dict[int, list[list[np.ndarray]]] = {
-        n: [] for n in range(1, export.blocks + 1)
-    }  # by block, keys and values of each position
+    # by block, keys and values of each position
+    past: dict[int, list[list[np.ndarray]]] = {n: [] for n in range(1, export.blocks + 1)}
     tokens, exits = [START], []
     while tokens[-1] != END and len(exits) < limit:
         (states,) = export.run("embedding", tokens=np.array(tokens[-1:]), position=np.array([len(exits)]))
@@ -68,9 +67,8 @@ def translate_alone(
             past[n].append(export.run(f"keys_values{n}", states=states))  # above its exit those of the copied state
             if n > leaves_at:
                 continue
-            keys, values = (
-                np.stack([pair[part] for pair in past[n]], axis=2) for part in (0, 1)
-            )  # (1, head, time, head_dim)
+            # (1, head, time, head_dim)
+            keys, values = (np.stack([pair[part] for pair in past[n]], axis=2) for part in (0, 1))
             (states,) = export.run(
                 f"block{n}",
                 states=states,

@@ -65,9 +65,8 @@ class Elf:
         assert self.bytes[:6] == b"\x7fELF\x02\x01"
         (start,), (size, count) = struct.unpack_from("<Q", self.bytes, 40), struct.unpack_from("<HH", self.bytes, 58)
         heads = [struct.unpack_from("<IIQQQQIIQQ", self.bytes, start + number * size) for number in range(count)]
-        self.sections = [
-            (head[1], self.bytes[head[4] : head[4] + head[5]], head[6]) for head in heads
-        ]  # type, content, link
+        # type, content, link
+        self.sections = [(head[1], self.bytes[head[4] : head[4] + head[5]], head[6]) for head in heads]
 
     def dynamic(self) -> dict[int, int]:
         """The tags of the dynamic section and their values."""

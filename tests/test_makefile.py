@@ -11,9 +11,8 @@ ROOT = Path(__file__).parents[1]
 
 def commands_of(*targets: str) -> str:
     """What `make TARGETS` would do in a fresh clone."""
-    outside = {
-        name: value for name, value in os.environ.items() if not name.startswith("MAKE")
-    }  # the tests may be run by make
+    # the tests may be run by make
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     command = ["make", "--dry-run", "--always-make", *targets]
     return subprocess.run(command, cwd=ROOT, env=outside, capture_output=True, text=True, check=True).stdout
 

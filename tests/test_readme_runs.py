@@ -115,9 +115,8 @@ def affordable(words: list[str]) -> list[str]:
             changed[changed.index(option) + 1] = value
     if changed[0] == "study" and "--dry-run" not in changed:
         first_option = next(place for place, word in enumerate(changed) if word.startswith("--"))
-        changed[1:first_option] = [
-            "figures6-9"
-        ]  # two runs instead of up to 56; test_study.py and the plan's tests have the others
+        # two runs instead of up to 56; test_study.py and the plan's tests have the others
+        changed[1:first_option] = ["figures6-9"]
     return [*changed, *QUICK.get(changed[0], [])]
 
 
@@ -132,7 +131,7 @@ def run_blocks(found: list[tuple[str, str]], *, verbs: set[str] | None = None) -
     ran = []
     for kind, text in found:
         if kind == "python":
-            # As a user would: in this process annotations are enforced, and 2 is no float.
+            # As a user would, in a process of its own.
             said = subprocess.run(
                 [sys.executable, "-W", "error", "-c", text], check=True, env=ENVIRONMENT, stdout=subprocess.PIPE
             ).stdout

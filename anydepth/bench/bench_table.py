@@ -27,7 +27,7 @@ def bench_table(bench: Bench) -> str:
 
 
 def engines_table(bench: Bench) -> str:
-    """One row a policy with the tokens/s and BLEU of each engine, and how many times the first
+    """One row per policy with the tokens/s and BLEU of each engine, and how many times the first
     engine's tokens/s that is.
 
     All are medians over the rounds with the lowest and the highest behind; the ratios are taken

@@ -88,13 +88,13 @@ def timed(calls: Sequence[Call], clock: Clock) -> list[float]:
 
 
 def rates(turns: Sequence[Turn], count: int) -> Spread:
-    """`count` things/s, end to end."""
+    """`count` by the seconds of a round, end to end."""
     return Spread.of([count / turn.seconds for turn in turns])
 
 
 def decoding_rates(turns: Sequence[Turn], count: int) -> Spread | None:
-    """`count` things/s in decoding alone; None where it is too short to be told from
-    nothing."""
+    """`count` by the seconds of a round in decoding alone; None where it is too short to be told
+    from nothing."""
     return (
         Spread.of([count / turn.decoding_seconds for turn in turns])
         if all(turn.decoding_seconds > 0 for turn in turns)
@@ -103,7 +103,7 @@ def decoding_rates(turns: Sequence[Turn], count: int) -> Spread | None:
 
 
 def speedup(turns: Sequence[Turn], against: Sequence[Turn], *, count: int, rival_count: int) -> Spread:
-    """How many times as many things/s as `against` has, end to end, round by round."""
+    """How many times as fast as `against`, end to end, round by round."""
     pairs = zip(turns, against, strict=True)
     return Spread.of([(count / turn.seconds) / (rival_count / other.seconds) for turn, other in pairs])
 

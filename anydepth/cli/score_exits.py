@@ -1,5 +1,4 @@
-"""The verb that prepares a lesson: `anydepth score-exits`, whose scores the BLEU oracle teaches
-from."""
+"""The verb `anydepth score-exits`: the scores of every exit, which the BLEU oracle chooses by."""
 
 from pathlib import Path
 from typing import Annotated

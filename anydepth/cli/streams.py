@@ -20,9 +20,8 @@ def open_streams() -> None:
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            descriptor = os.open(
-                os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY
-            )  # the lowest that is free
+            # the lowest that is free
+            descriptor = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
             if name != "stdin":
                 setattr(sys, name, io.TextIOWrapper(open(descriptor, "wb", closefd=False)))  # noqa: SIM115 (until the process ends)
                 setattr(sys, f"__{name}__", getattr(sys, name))

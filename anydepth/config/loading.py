@@ -139,9 +139,8 @@ def _parse_value(text: str) -> Any:
 
 def _first_problem(error: ValidationError) -> str:
     problems = error.errors()
-    problem = next(
-        (each for each in problems if each["type"] != "literal_error"), problems[0]
-    )  # a union reports every branch
+    # a union reports every branch
+    problem = next((each for each in problems if each["type"] != "literal_error"), problems[0])
     place = [str(part) for part in problem["loc"]]
     if problem["type"] == "extra_forbidden":
         known = _known_keys(place[:-1])

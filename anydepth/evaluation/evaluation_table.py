@@ -10,7 +10,7 @@ from anydepth.runs.operating_points import PointSet
 
 
 def evaluation_table(evaluation: Evaluation) -> str:
-    """One row a policy, then the signatures of the scores and the recipe."""
+    """One row per policy, then the signatures of the scores and the recipe."""
     results = evaluation.results
     columns: list[tuple[str, Callable[[Measurement], str]]] = [
         ("policy", lambda result: result.policy),

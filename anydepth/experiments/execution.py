@@ -135,7 +135,7 @@ class Execution:
         else:
             reason = why_it_failed(code, step.log)
             self.progress.failed[step.name] = reason
-            self.say(f"{self.counted()}  {step.name} FAILED: {reason} (see {step.log}); the rest goes on")
+            self.say(f"{self.counted()}  {step.name} FAILED: {reason} (see {step.log}); the others continue")
         self.save()
         return True
 

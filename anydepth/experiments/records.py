@@ -18,6 +18,7 @@ from anydepth.limits import MOST_BLOCKS, MOST_MINUTES, MOST_PIECES, MOST_SEEDS
 
 FORMAT: Literal[1] = 1
 
+ROUNDING = 1e-3
 Count = Annotated[int, Field(ge=0)]
 Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
 Bins = Annotated[int, Field(ge=1, le=1000)]
@@ -173,6 +174,11 @@ class RunRecord(StoredFile):
             if measurement.exit_counts and len(measurement.exit_counts) != self.blocks:
                 raise ValueError(
                     f"{measurement.policy} counts {len(measurement.exit_counts)} exits but the model has {self.blocks}"
+                )
+            depth = measurement.average_exit
+            if depth is not None and not 1 - ROUNDING <= depth <= self.blocks + ROUNDING:
+                raise ValueError(
+                    f"the average exit of {measurement.policy} is {depth:g} and must lie between 1 and {self.blocks}"
                 )
         return self
 

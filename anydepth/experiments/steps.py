@@ -31,7 +31,7 @@ from anydepth.messages.say import Say
 from anydepth.runs.run import Run
 from anydepth.text.prepared import PreparedData
 
-# A larger text is sampled, which weakens the lesson of the BLEU oracle by the share that is left
+# A larger text is sampled, which weakens the BLEU oracle by the share that is left
 # out.
 SCORED_SENTENCES = 50_000
 

@@ -18,7 +18,7 @@ UPDATES = 10  # of each model in a round
 
 
 def update_cost(config: Config, vocabulary: int) -> int:
-    """What an update costs, as a number of multiplications a token; only ratios of it mean
+    """What an update costs, as a number of multiplications per token; only ratios of it mean
     anything."""
     model, (encoder_block, decoder_block) = config.model, block_parameters(config)
     paths = config.training.paths if config.training.mode == "mixed" else 1

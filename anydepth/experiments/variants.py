@@ -247,9 +247,8 @@ def shallow(config: Config) -> Variant:
 def block_parameters(config: Config) -> tuple[int, int]:
     """The weights of an encoder block and of a decoder block, biases and norms aside."""
     encoder, decoder = config.model.encoder, config.model.decoder
-    attending = (
-        6 * decoder.dim**2 + 2 * decoder.dim * encoder.dim
-    )  # keys and values of the source are made from the encoder's width
+    # keys and values of the source are made from the encoder's width
+    attending = 6 * decoder.dim**2 + 2 * decoder.dim * encoder.dim
     return 4 * encoder.dim**2 + 2 * encoder.dim * encoder.ffn_dim, attending + 2 * decoder.dim * decoder.ffn_dim
 
 

@@ -15,9 +15,8 @@ from anydepth.messages.say import Say
 
 Result = TypeVar("Result")
 
-_begun: "WeakSet[Future[Any]]" = (
-    WeakSet()
-)  # not by the names of threads: Ctrl-C in Thread.start can leave one that is not listed
+# not by the names of threads: Ctrl-C in Thread.start can leave one that is not listed
+_begun: "WeakSet[Future[Any]]" = WeakSet()
 
 SECONDS_BEFORE_A_LINE = 10.0
 SECONDS_ON_A_TERMINAL = 1.0

@@ -124,10 +124,11 @@ def rivals_section(study: StudyRecords) -> Section:
         continued_strand(study),
         confidence_strand(study),
     ]
+    # where another experiment has trained them
     halting = [
         strand(study, TOK_C_GEOMETRIC),
         strand(study, TOK_LL_GEOMETRIC),
-    ]  # where another experiment has trained them
+    ]
     tunable = [each for each in (needed[-1], *halting) if each.spots]
     strands = [*needed[:-1], *map(front, tunable)]
     depths = sorted({*_distilled_depths(study), study.blocks})

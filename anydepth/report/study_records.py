@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,13 +14,13 @@ from anydepth.experiments.records import (
     ComparisonRecord,
     ComparisonsRecord,
     CostRecord,
+    FileKind,
     MeasurementRecord,
     PlanRecord,
     PositionsRecord,
     RunRecord,
     ScoresRecord,
     Split,
-    StoredFile,
     TokensRecord,
     TrendRecord,
     TrendsRecord,
@@ -32,8 +32,6 @@ from anydepth.limits import MOST_BLOCKS
 ALL = "all"
 # What neither XML nor UTF-8 can hold: controls, lone surrogates and the two non-characters.
 UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-
-FileKind = TypeVar("FileKind", bound=StoredFile)
 
 
 @dataclass(frozen=True)

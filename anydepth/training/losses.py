@@ -40,9 +40,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         is_for_oracle: bool,
     ) -> tuple[Tensor | None, ...]:
         words, matrix = len(classifier), classifier.to(precision)
-        scoring = (
-            classifier if is_for_oracle else matrix
-        )  # an oracle chooses by differences that bfloat16 does not have
+        # an oracle chooses by differences that bfloat16 does not have
+        scoring = classifier if is_for_oracle else matrix
         mean_word = classifier.mean(dim=0)
         log_likelihoods, losses = hidden.new_empty(len(hidden)), hidden.new_empty(len(hidden))
         correct = torch.empty_like(targets, dtype=torch.bool) if is_for_oracle else None

@@ -224,9 +224,8 @@ class TrainingObjective(nn.Module):
             exits=exits,
         )
         mask = batch.target_mask.repeat(paths, 1)
-        hidden = (
-            states[-1].flatten(0, 1).index_select(0, real_positions(mask))
-        )  # (row, dim): h_t^{n_t}, copied up to the last block
+        # (row, dim): h_t^{n_t}, copied up to the last block
+        hidden = states[-1].flatten(0, 1).index_select(0, real_positions(mask))
         targets, exits = batch.targets.repeat(paths, 1)[mask], exits[mask]
         return [ExitRows(n, hidden[exits == n], targets[exits == n], 1 / paths) for n in self.exits]
 
@@ -284,9 +283,8 @@ def drawn_exits(exit_log_probs: Float[Tensor, "block batch time"], seed: int) ->
     generator = path_generator(seed)
     shape = exit_log_probs.shape[1:]
     uniform = torch.rand(shape, generator=generator).to(exit_log_probs.device)
-    below = (
-        exit_log_probs.exp().cumsum(dim=0)[:-1] <= uniform
-    )  # (block - 1, batch, time): exits that the draw lies beyond
+    # (block - 1, batch, time): exits that the draw lies beyond
+    below = exit_log_probs.exp().cumsum(dim=0)[:-1] <= uniform
     return below.sum(dim=0) + 1
 
 

@@ -29,13 +29,11 @@ class ReplayRecord:
     """
 
     signals: Float[np.ndarray, "decision position"]  # where exit 1 decides
-    later_signals: Float[
-        np.ndarray, "later decision position"
-    ]  # where exit 2, 3, ... is the first that does; none if that is the same
+    # where exit 2, 3, ... is the first that does; none if that is the same
+    later_signals: Float[np.ndarray, "later decision position"]
     log_likelihoods: Float[np.ndarray, "block position"]  # of the target, LL_t^n
-    flops: Float[
-        np.ndarray, "block position"
-    ]  # of leaving at that block, by appendix B without decisions and first calls
+    # of leaving at that block, by appendix B without decisions and first calls
+    flops: Float[np.ndarray, "block position"]
     starts: Int[np.ndarray, " sentence"]  # the position of each sentence's first token
     first_call_flops: Float[np.ndarray, " sentence"]  # of one block
     full_flops: float  # of leaving at the last block everywhere, without any decision
@@ -89,9 +87,8 @@ def replay(record: ReplayRecord, candidates: Float[np.ndarray, "candidate decisi
         likelihoods[chunk] = _chosen(record.log_likelihoods, left).mean(axis=1)
         highest = np.maximum.reduceat(left, record.starts, axis=1)  # (candidate, sentence)
         flops[chunk] = _chosen(record.flops, left).sum(axis=1, dtype=np.float64) + highest @ record.first_call_flops
-        counts = np.stack(
-            [(left == n).sum(axis=1) for n in range(1, record.shape.blocks + 1)], axis=1
-        )  # (candidate, block)
+        # (candidate, block)
+        counts = np.stack([(left == n).sum(axis=1) for n in range(1, record.shape.blocks + 1)], axis=1)
         flops[chunk] += (counts * decision_flops(record, candidates[chunk])).sum(axis=1)
     return Replayed(exits, flops / record.full_flops, likelihoods)
 
@@ -155,9 +152,8 @@ def _record_batch(
     """Signals (first, decision, position), log-likelihoods (block, position), target lengths and
     source lengths (sentence) of one batch."""
     memory = model.encode(batch.source, batch.source_mask)
-    states = model.decode(batch.target_inputs, memory, batch.source_mask)[
-        :, batch.target_mask
-    ]  # (block, position, dim)
+    # (block, position, dim)
+    states = model.decode(batch.target_inputs, memory, batch.source_mask)[:, batch.target_mask]
     inputs = model.embed_targets(batch.target_inputs)[batch.target_mask]
     targets = batch.targets[batch.target_mask]
     likelihoods = torch.stack(

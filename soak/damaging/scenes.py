@@ -19,9 +19,8 @@ class Scene:
     folders: tuple[str, ...]
     look: Callable[[Path], tuple[Outcome, str]]
     damaged: Callable[[str], bool] = lambda name: True
-    reads: frozenset[str] = (
-        frozenset()
-    )  # kinds of files that most of its trials damage; the others' damage should go unnoticed
+    # kinds of files that most of its trials damage; the others' damage should go unnoticed
+    reads: frozenset[str] = frozenset()
 
 
 def weights_digest(path: Path) -> str:

@@ -118,11 +118,12 @@ def test_engines_stand_side_by_side_with_medians_and_one_slow_round_changes_no_f
         replace(plain, system="native", precision="int8"),
     ]
     facts = [CellFacts(1000, 4.0, [0, 0, 0, 1000], bleu, Flops(90, 10), None) for bleu in (30.0, 30.0, 29.5)]
+    # busy in round 2 for all, in round 3 for the first alone
     neighbour = [
         [2.0, 4.0, 60.0],
         [1.0, 2.0, 1.0],
         [0.5, 1.0, 0.4],
-    ]  # busy in round 2 for all, in round 3 for the first alone
+    ]
     turns = [[Turn([seconds], [0.0]) for seconds in each] for each in neighbour]
     material = Material([[5], [6]], SearchSettings(beam=3), shape)
     results = [compare(place, contestants, facts, turns, material, 7) for place in range(3)]

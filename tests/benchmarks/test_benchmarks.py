@@ -61,9 +61,8 @@ def test_native_engine_has_a_row_for_every_contestant_and_tells_where_the_time_g
     contestants = [line[2] for line in rows]
     assert len(rows) == 4 * len(set(contestants)) and "immediate" in contestants and "plain" in contestants
     assert all(any(word.endswith(("%", "%,")) for word in line) for line in rows)
-    assert any(
-        "blocks" in line for line in rows
-    )  # a share below half a percent is left out, and beside other work any may be
+    # a share below half a percent is left out, and beside other work any may be
+    assert any("blocks" in line for line in rows)
     assert all(line[4] == "1.00" for line in rows if line[2] == contestants[0])
 
 

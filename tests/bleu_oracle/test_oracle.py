@@ -11,9 +11,8 @@ from anydepth.text.batches import make_batch
 
 @pytest.mark.parametrize("penalty", [0.0, 0.7, 5.0, 12.5])
 def test_a_score_oracle_is_the_best_penalised_score_of_each_sentence(penalty: float) -> None:
-    scores = (
-        torch.randint(0, 9, (BLOCKS, 200), generator=torch.Generator().manual_seed(1)).double() * 12.5
-    )  # ties abound
+    # ties abound
+    scores = torch.randint(0, 9, (BLOCKS, 200), generator=torch.Generator().manual_seed(1)).double() * 12.5
     found = score_oracle(scores, exit_penalty=penalty).tolist()
     expected = []
     for sentence in scores.t().tolist():

@@ -19,12 +19,14 @@ from anydepth.exits.oracles import (
 
 LENGTHS = [TIME, 2, TIME - 1]
 MASK = torch.arange(TIME) < torch.tensor(LENGTHS)[:, None]
+# the first above 0 gives the ends of a sentence a weight in each other that exceeds the oracles'
+# resolution
 WIDTHS = [
     0.0,
     1.4,
     5.0,
     30.0,
-]  # the first above 0 gives the ends of a sentence a weight in each other that exceeds the oracles' resolution
+]
 PENALTIES = [0.0, 0.1, 0.5, 1.0]
 
 

@@ -91,7 +91,7 @@ def test_a_failure_is_told_and_stops_only_what_needs_it(tmp_path: Path) -> None:
         "train a": "done", "measure a": "done", "train b": "failed", "measure b": "blocked", "train c": "done",
         "compare": "done",
     }  # fmt: skip
-    assert any("train b FAILED: no such luck (see " in line and "the rest goes on" in line for line in told)
+    assert any("train b FAILED: no such luck (see " in line and "the others continue" in line for line in told)
 
 
 def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> None:

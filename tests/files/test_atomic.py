@@ -159,10 +159,11 @@ def test_a_link_to_itself_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_device_behind_a_link_takes_what_is_written_and_stays_a_device(tmp_path: Path) -> None:
+    # by a link, so that a rename can only hit the test's own file
     link, before = (
         tmp_path / "link",
         device_of(Path("/dev/null")),
-    )  # by a link, so that a rename can only hit the test's own file
+    )
     link.symlink_to("/dev/null")
     write_bytes(link, b"x" * 100_000)
     assert link.is_symlink()

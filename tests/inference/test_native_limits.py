@@ -63,9 +63,12 @@ class FixedExitLike:
         self.plan, self.decisions = inner.plan, inner.decisions
 
 
-def test_what_would_lead_out_of_the_tables_is_refused() -> None:
+@pytest.mark.parametrize("more_blocks", [0, 5], ids=["its own policy", "one left to the plain step"])
+def test_what_would_lead_out_of_the_tables_is_refused(more_blocks: int) -> None:
     model = tiny_model()
-    engine, policy, settings = NativeEngine(model), FixedExit(2, model.blocks), SearchSettings(beam=1)
+    engine, settings = NativeEngine(model), SearchSettings(beam=1)
+    policy = FixedExit(2, model.blocks + more_blocks)
+    assert (engine.supports(policy) is None) == (more_blocks == 0)
     with pytest.raises(
         UsageError, match=rf"source tokens are numbers from 0 to {SOURCE_VOCAB - 1}, but there are 2 to 700"
     ):

@@ -21,9 +21,8 @@ from anydepth.search.beam import Hypothesis, search
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 
-SETTINGS = {
-    beam: SearchSettings(beam=beam, best=beam, length_ratio=2.0, length_offset=7) for beam in (1, 5)
-}  # up to 21 tokens
+# up to 21 tokens
+SETTINGS = {beam: SearchSettings(beam=beam, best=beam, length_ratio=2.0, length_offset=7) for beam in (1, 5)}
 
 
 def in_onnx(model: AdaptiveTransformer, folder: Path, *, int8: bool = False) -> OnnxTransformer:

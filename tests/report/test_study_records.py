@@ -102,6 +102,13 @@ def test_a_damaged_file_is_named(study: Path, name: str, damage: str) -> None:
             "neither bleu nor average",
         ),
         (RUN, ("measurements", 0, "exit_counts"), [1, 2, 3], "fixed:1 counts 3 exits but the model has 2"),
+        (
+            RUN,
+            ("measurements", 0, "average_exit"),
+            -50.0,
+            "exit of fixed:1 is -50 and must lie between 1 and 2",
+        ),
+        (RUN, ("measurements", 0, "average_exit"), 2.5, "exit of fixed:1 is 2.5 and must lie between 1 and 2"),
         (RUN, ("role",), "friend", "role: input should be 'aligned', 'mixed'"),
         (RUN, ("measurements", 0, "valid_bleu"), "26", "measurements.0.valid_bleu: input should be a valid number"),
         (RUN, ("training_seed",), "one", "training_seed: input should be a valid integer"),

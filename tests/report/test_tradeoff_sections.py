@@ -201,6 +201,7 @@ def test_our_tokenized_bleu_stands_in_the_fold_beside_the_paper_s(page: str, sma
     write_json(path, run)
     ask_only_for(small, "table-1")
     rows = Page(section(page_of(small), "table-1")).table("Tokenized BLEU on valid")
+    # the exit, and the average over it
     assert rows[3] == [
         "Aligned (ω = 1)",
         "ours",
@@ -208,7 +209,7 @@ def test_our_tokenized_bleu_stands_in_the_fold_beside_the_paper_s(page: str, sma
         "\u2013",
         "28.05",
         "\u2013",
-    ]  # the exit, and the average over it
+    ]
 
 
 def bold_of(html: str) -> dict[tuple[str, str], list[bool]]:

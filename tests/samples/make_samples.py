@@ -3,7 +3,7 @@
     python make_samples.py --anydepth OLD/.venv/bin/anydepth --to tests/samples
 
 Only the standard library is needed here: all that is kept was written by the command. Notes of
-absolute folders, of the processor and of the revision are replaced by neutral ones, and every run
+absolute folders and of the processor are replaced by neutral ones, and every run
 is sealed again by the same command.
 """
 

@@ -127,14 +127,12 @@ def test_the_promising_are_the_best_of_each_segment(count: int) -> None:
 
 
 def test_a_segment_whose_candidate_came_out_in_another_gets_one_that_should_come_out_in_it() -> None:
-    costs = np.array(
-        [1.5, 1.9, 1.95, 2.5, 2.9]
-    )  # (1.5, 2.0] has the second and third, but decoding adds a fifth to what is above 1
+    # (1.5, 2.0] has the second and third, but decoding adds a fifth to what is above 1
+    costs = np.array([1.5, 1.9, 1.95, 2.5, 2.9])
     worth = np.array([-5.0, -4.0, -3.0, -2.0, -1.0])
     chosen, decoded = np.array([0, 2, 3]), np.array([1.6, 2.14, 2.8])
-    assert (
-        for_missed_segments(costs, worth, chosen, decoded, segment=0.5).tolist() == []
-    )  # none is expected in (1.5, 2.0] but the first
+    # none is expected in (1.5, 2.0] but the first
+    assert for_missed_segments(costs, worth, chosen, decoded, segment=0.5).tolist() == []
     chosen, decoded = np.array([2, 3]), np.array([2.14, 2.8])
     assert for_missed_segments(costs, worth, chosen, decoded, segment=0.5).tolist() == [0]
     assert for_missed_segments(costs, worth, chosen, costs[chosen], segment=0.5).tolist() == []

@@ -4,6 +4,9 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from jaxtyping import Int
+from torch import Tensor
+
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import Policy
@@ -11,6 +14,7 @@ from anydepth.inference.engines.plain_search import plain_search, plain_search_e
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
+from anydepth.text.batches import make_source
 
 LOG = logging.getLogger(__name__)
 
@@ -77,8 +81,29 @@ class Engine(ABC):
             return []
         if reason := self.supports(policy):
             self.tell_once(reason)
+            self.check(sequences, settings)
             return plain_search(self.model, sequences, policy, settings)
         return self.own_search(sequences, policy, settings)
+
+    def check(self, sequences: Sequence[Sequence[int]], settings: SearchSettings) -> None:
+        """Refuses sentences that the model has no room for, whoever searches."""
+        source, mask = make_source(sequences)
+        self.check_tables(source, settings.limits(mask, max_length=self.model.config.max_length))
+
+    def check_tables(self, source: Int[Tensor, "sentence source"], limits: Int[Tensor, " sentence"]) -> None:
+        """Refuses what would lead out of the tables of the model."""
+        words, longest = self.model.source_embedding.num_embeddings, self.model.config.max_length
+        if int(source.min()) < 0 or int(source.max()) >= words:
+            raise UsageError(
+                f"source tokens are numbers from 0 to {words - 1}, but there are {int(source.min())} to "
+                f"{int(source.max())}"
+            )
+        if source.shape[1] > longest + 1:
+            raise UsageError(
+                f"a source of {source.shape[1] - 1} tokens is longer than model.max_length = {longest}; cut it"
+            )
+        if int(limits.min()) < 1:
+            raise UsageError("length_ratio and length_offset leave no room for any output; raise one of them")
 
     def search_every_exit(self, sequences: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
         """The best hypothesis of each sentence at each exit: those that fixed:n finds, as
@@ -91,7 +116,7 @@ class Engine(ABC):
         return self.own_search_every_exit(sequences, settings) if sequences else []
 
     def tell_once(self, reason: str) -> None:
-        """Logs why the plain step searches, unless it was told before."""
+        """Logs why the plain step searches, unless that was logged before."""
         if reason not in self.told:
             self.told.add(reason)
             LOG.warning("%s leaves the search to PyTorch in float32: %s", self.name, reason)

@@ -148,7 +148,7 @@ class Graph:
 
 
 def make_graphs(model: AdaptiveTransformer, *, opset: int, int8: bool) -> Iterator[tuple[str, bytes]]:
-    """The graphs of `model`, one after the other, with their names; `DESCRIPTION` in export.py
+    """The graphs of `model`, one after the other, with their names; `DESCRIPTION` in onnx_folder.py
     tells what they take and give."""
     yield "encoder", encoder_graph(model, int8=int8).content(opset=opset)
     yield "embedding", embedding_graph(model).content(opset=opset)
@@ -243,9 +243,8 @@ def block_graph(block: DecoderBlock, *, int8: bool) -> Graph:
         states, graph.linear(merged, parameters(block.self_attention.output)), block.self_attention_norm
     )
 
-    queries = graph.add(
-        "Gather", graph.linear(states, scaled_query(block.source_attention)), grid
-    )  # (sentence, slot, dim)
+    # (sentence, slot, dim)
+    queries = graph.add("Gather", graph.linear(states, scaled_query(block.source_attention)), grid)
     wide_mask = graph.add("Unsqueeze", source_mask, graph.constant([1, 2]))  # (sentence, 1, 1, source)
     gathered = graph.attend(graph.split_heads(queries, heads, head_dim), *source, mask=wide_mask)
     merged = graph.add(
@@ -306,9 +305,8 @@ def exit_scores(graph: Graph, seen: str, layer: nn.Linear, *, axis: str) -> None
 
 def mean_of_real(graph: Graph, memory: str, source_mask: str) -> str:
     """The mean of the memory over real tokens."""
-    real = graph.add(
-        "Unsqueeze", graph.add("Cast", source_mask, to=FLOAT), graph.constant([2])
-    )  # (sentence, source, 1)
+    # (sentence, source, 1)
+    real = graph.add("Unsqueeze", graph.add("Cast", source_mask, to=FLOAT), graph.constant([2]))
     total, count = (
         graph.add("ReduceSum", each, graph.constant([1]), keepdims=0) for each in (graph.add("Mul", memory, real), real)
     )

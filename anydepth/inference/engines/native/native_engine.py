@@ -131,7 +131,7 @@ class NativeEngine(Engine):
         """The best hypotheses of each sentence; both limits of a batch hold for each thread."""
         source, mask = make_source(sequences)
         limits = settings.limits(mask, max_length=self.model.config.max_length)
-        self.check(source, limits)
+        self.check_tables(source, limits)
         translated = native_policy(policy, source, mask, limit=int(limits.max()))
         found, counts = self.engine.search(
             [[*ids, EOS] for ids in sequences],
@@ -179,21 +179,6 @@ class NativeEngine(Engine):
         found = self.search(copies, ForcedExits(exits, model_blocks=blocks), many)
         starts = range(0, len(found), blocks)
         return [[hypotheses[0] for hypotheses in found[start : start + blocks]] for start in starts]
-
-    def check(self, source: Int[Tensor, "sentence source"], limits: Int[Tensor, " sentence"]) -> None:
-        """Refuses what would lead out of the tables of the compiled search."""
-        words, longest = self.model.source_embedding.num_embeddings, self.model.config.max_length
-        if int(source.min()) < 0 or int(source.max()) >= words:
-            raise UsageError(
-                f"source tokens are numbers from 0 to {words - 1}, but there are {int(source.min())} to "
-                f"{int(source.max())}"
-            )
-        if source.shape[1] > longest + 1:
-            raise UsageError(
-                f"a source of {source.shape[1] - 1} tokens is longer than model.max_length = {longest}; cut it"
-            )
-        if int(limits.min()) < 1:
-            raise UsageError("length_ratio and length_offset leave no room for any output; raise one of them")
 
 
 def has_native() -> bool:

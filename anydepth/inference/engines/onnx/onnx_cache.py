@@ -25,12 +25,10 @@ class DeferredCache(DecoderCache):
     block n enters it with that state.
     """
 
-    states: Float[Array, "row capacity dim"] = field(
-        init=False
-    )  # h_t^{n_t}, and at the present position the states so far
-    pairs: dict[int, Array] = field(
-        default_factory=dict
-    )  # by block, keys and values (2, row, head, capacity, head_dim)
+    # h_t^{n_t}, and at the present position the states so far
+    states: Float[Array, "row capacity dim"] = field(init=False)
+    # by block, keys and values (2, row, head, capacity, head_dim)
+    pairs: dict[int, Array] = field(default_factory=dict)
     done: dict[int, Array] = field(default_factory=dict)  # by block, how many positions of each row have them
     source_pairs: dict[int, Array] = field(default_factory=dict)  # by block, (2, sentence, head, source, head_dim)
     has_source: dict[int, Array] = field(default_factory=dict)  # by block, whether each sentence has them

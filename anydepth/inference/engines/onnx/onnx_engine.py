@@ -1,5 +1,7 @@
 """The exported graphs of a run behind the contract of the plain step."""
 
+import importlib.util
+
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.inference.engines.engine import Engine
@@ -24,5 +26,6 @@ class OnnxEngine(TorchEngine):
 
     @classmethod
     def is_at_hand(cls, *, int8: bool, blocks: int, run: Run | None) -> bool:
-        """Whether the run has an export in this precision."""
-        return run is not None and export_folder(run, int8=int8).exists()
+        """Whether the run has an export in this precision, and there is a runtime for it."""
+        has_export = run is not None and export_folder(run, int8=int8).exists()
+        return has_export and importlib.util.find_spec("onnxruntime") is not None

@@ -18,8 +18,8 @@ from anydepth.runs.run import Run
 
 
 class OnnxTransformer(AdaptiveTransformer):
-    """A model that translates with its graphs in ONNX Runtime, by the `programs` of export.py's
-    names.
+    """A model that translates with its graphs in ONNX Runtime, by the `programs` that
+    are named in onnx_folder.py.
 
     It shares the weights and the halting module of the `model` that the graphs were made of, for
     whatever else is asked of a model.
