@@ -1,6 +1,7 @@
 """The demo: the whole way from nothing to a model that chooses its depth, and what that is worth,
 on the built-in corpus."""
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -67,8 +68,9 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
     show_samples(run, text, to)
     save_figure(plot_tradeoff(read_points([to / "evaluation.json"])), to / "tradeoff.png")
     say(f"\npictures: {to / 'tradeoff.png'} and {to / 'tokens.png'}")
+    command = sys.argv[0] if Path(sys.argv[0]).name == "anydepth" else "anydepth"  # as it was started
     say(
-        f"everything is in {to}; try: echo 'Anna kommt um halb drei an.' | anydepth translate {run.folder} "
+        f"everything is in {to}; try: echo 'Anna kommt um halb drei an.' | {command} translate {run.folder} "
         "--average-exit 2 --show-exits"
     )
 
