@@ -49,7 +49,8 @@ class PlainObjective(TrainingObjective):
     the logits.
     """
 
-    def decoding_loss(self, every: list[ExitRows]) -> ScoredRows:
+    def decoding_loss(self, every: list[ExitRows], *, is_for_oracle: bool = False) -> ScoredRows:
+        assert not is_for_oracle, "what is timed has no halting module"
         logits = [F.linear(rows.hidden, self.model.classifier(rows.n)) for rows in every]
         smoothing = self.training_config.label_smoothing
         losses = torch.stack(
