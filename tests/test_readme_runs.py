@@ -82,14 +82,16 @@ def shrink(settings: dict[str, Any]) -> dict[str, Any]:
 def run_line(line: str, *, verbs: set[str] | None) -> list[str]:
     """Does what a line says, and gives the verbs that it ran; `anydepth` runs in this process,
     everything else in a shell."""
-    arguments = arguments_of_anydepth(shlex.split(line, comments=True))
+    before, is_piped, last = line.rpartition(" | ")
+    arguments = arguments_of_anydepth(shlex.split(last, comments=True))
     if arguments is None:
         subprocess.run(["bash", "-ec", line], check=True)
         return []
     if verbs is not None and arguments[0] not in verbs:
         return []
     words, source, target = redirected(arguments)
-    outcome = done(*affordable(words), stdin=Path(source).read_bytes() if source else b"")
+    piped = subprocess.run(["bash", "-ec", before], check=True, stdout=subprocess.PIPE).stdout if is_piped else b""
+    outcome = done(*affordable(words), stdin=Path(source).read_bytes() if source else piped)
     if target:
         Path(target).write_text(outcome.out, encoding="utf-8")
     return [words[0]]
