@@ -3,27 +3,11 @@
 import random
 from pathlib import Path
 
+from toy.language import MODEL, WORDS
+
 from damaging.calls import done, killed_after_saves
 
-WORDS = {
-    "der": "the",
-    "hund": "dog",
-    "läuft": "runs",
-    "und": "and",
-    "katze": "cat",
-    "schläft": "sleeps",
-    "gern": "gladly",
-    "heute": "today",
-}
-SETTINGS = """
-[model]
-blocks = 3
-heads = 2
-dropout = 0.1
-max_length = 40
-encoder = { blocks = 1, dim = 16, ffn_dim = 24 }
-decoder = { dim = 16, ffn_dim = 20 }
-
+SETTINGS = f"""{MODEL}
 [training]
 updates = 8
 batch_tokens = 200

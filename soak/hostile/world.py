@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from toy.language import WORDS
+
 from hostile.commands import PREPARE, TUNE
 from hostile.values import put
 
@@ -41,15 +43,6 @@ beam = 2
 length_ratio = 1.0
 length_offset = 3
 """
-WORDS = {
-    "der": "the",
-    "hund": "dog",
-    "läuft": "runs",
-    "und": "and",
-    "katze": "cat",
-    "schläft": "sleeps",
-    "gern": "gladly",
-}
 ALIGNED = {
     "format": 1,
     "run": "aligned",

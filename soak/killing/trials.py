@@ -7,6 +7,8 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toy.language import MODEL, WORDS
+
 from anydepth.runs.operating_points import load_points
 from anydepth.runs.run import Run
 from anydepth.text.prepared import PreparedData
@@ -25,25 +27,7 @@ from killing.processes import (
     usual,
 )
 
-WORDS = {
-    "der": "the",
-    "hund": "dog",
-    "läuft": "runs",
-    "und": "and",
-    "katze": "cat",
-    "schläft": "sleeps",
-    "gern": "gladly",
-    "heute": "today",
-}
-SETTINGS = """
-[model]
-blocks = 3
-heads = 2
-dropout = 0.1
-max_length = 40
-encoder = { blocks = 1, dim = 16, ffn_dim = 24 }
-decoder = { dim = 16, ffn_dim = 20 }
-
+SETTINGS = f"""{MODEL}
 [training]
 updates = 12
 batch_tokens = 150
