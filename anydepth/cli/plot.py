@@ -63,7 +63,7 @@ def plot_tokens(
 ) -> None:
     """Draw the exit and the score of every token of a translation (figures 6 and 7 of the
     paper)."""
-    from anydepth.figures import sentence as tokens
+    from anydepth.figures import sentence as sentence_pictures
     from anydepth.figures import style
     from anydepth.inference.translator import Translator
     from anydepth.search.decoding import DecodingOptions
@@ -73,7 +73,7 @@ def plot_tokens(
     decoding = DecodingOptions(beam=beam)
     chosen = wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), decoding)
     (translation,) = translator.translate_lines([sentence], chosen, decoding)
-    style.save_figure(tokens.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
+    style.save_figure(sentence_pictures.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
     print(translation.line)
 
 
@@ -86,10 +86,9 @@ def plot_tradeoff(
 ) -> None:
     """Draw BLEU against the average exit and against FLOPs from stored measurements (figures 3 and
     5 of the paper)."""
-    from anydepth.figures import curves as series
-    from anydepth.figures import style, tradeoff
+    from anydepth.figures import curves, style, tradeoff
 
-    style.save_figure(tradeoff.plot_tradeoff(series.read_points(measurements)), to)
+    style.save_figure(tradeoff.plot_tradeoff(curves.read_points(measurements)), to)
 
 
 def plot_positions(
@@ -122,14 +121,13 @@ def plot_scores(
     beam: Beam = None,
 ) -> None:
     """Draw the joint histogram of scores and exits (figure 9 of the paper)."""
-    from anydepth.figures import probabilities as scores
-    from anydepth.figures import style
+    from anydepth.figures import probabilities, style
 
     style.check_figure_path(to)
     wish = wish_of(average_exit, flops, bleu_drop)
     translations, blocks = translated_test(run, test, policy=policy, wish=wish, beam=beam)
     style.save_figure(
-        scores.plot_scores(
+        probabilities.plot_scores(
             [each.exits for each in translations], [each.scores for each in translations], blocks=blocks
         ),
         to,

@@ -14,7 +14,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from tiny import BLOCKS, exit_code_of, in_own_process, prepare_tiny, short_training, signal_at_write, train
 
-from anydepth.bleu_oracle import scoring as exit_scores
+from anydepth.bleu_oracle import scoring
 from anydepth.bleu_oracle.scoring import ScoreSettings, SentenceScorer, missing_pairs, score_exits
 from anydepth.bleu_oracle.store import ScoreStore
 from anydepth.bleu_oracle.summary import ScoreSummary, summarise, summary_json, summary_table
@@ -159,7 +159,7 @@ def watch_pairs(monkeypatch: pytest.MonkeyPatch, *, stop_before: int = 10**9) ->
     """A list that receives the pairs that are decoded; that of a part beyond `stop_before` is
     interrupted."""
     decoded: list[int] = []
-    score, calls = exit_scores.scored_pairs, iter(range(10**9))
+    score, calls = scoring.scored_pairs, iter(range(10**9))
 
     def watched(translator, data, split, numbers, settings, scorer):  # type: ignore[no-untyped-def]
         if next(calls) >= stop_before:
@@ -167,7 +167,7 @@ def watch_pairs(monkeypatch: pytest.MonkeyPatch, *, stop_before: int = 10**9) ->
         decoded.extend(numbers.tolist())
         return score(translator, data, split, numbers, settings, scorer)
 
-    monkeypatch.setattr(exit_scores, "scored_pairs", watched)
+    monkeypatch.setattr(scoring, "scored_pairs", watched)
     return decoded
 
 
