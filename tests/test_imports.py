@@ -25,6 +25,7 @@ ORDER = (
     "config",
     "text",
     "model",
+    "vocabulary",
     "exits",
     "search",
     "runs",

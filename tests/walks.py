@@ -10,9 +10,11 @@ from torch import Tensor
 
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
-from anydepth.exits.policies import EncodedSource, Policy
+from anydepth.exits.policies import Policy
 from anydepth.model.cache import DecoderCache
+from anydepth.model.source import EncodedSource
 from anydepth.text.batches import Batch
+from anydepth.vocabulary.selection import CandidateWords
 
 TRAINED = ("sequence", "multinomial", "geometric")
 # policies that stop at the first block whose signal exceeds its threshold; for the models of
@@ -81,10 +83,10 @@ def walk(model: AdaptiveTransformer, batch: Batch, policy: Policy) -> tuple[Tens
     planned = policy.plan(EncodedSource(batch.source, batch.source_mask, memory), limit=length)
     exits, logits = [], []
     for t in range(length):
-        decisions = policy.decisions()
+        decisions = policy.decisions(CandidateWords(model))
         hidden, left = model.step(batch.target_inputs[:, t], cache, planned[:, t], decisions.revise)
         exits.append(left)
-        logits.append(decisions.word_logits(model, hidden, left))
+        logits.append(decisions.word_logits(hidden, left))
     return torch.stack(exits, dim=1), torch.stack(logits, dim=1)
 
 

@@ -124,17 +124,17 @@ def threshold_policy(family: str, thresholds: Sequence[float], model: AdaptiveTr
             require_halting(family, "geometric", model)
             assert isinstance(halting, GeometricHalting)
             cost = units_decision(halting.units) if halting.units else geometric_decision
-            return ThresholdExit(family, taus, lambda: HaltProbability(halting), cost, halting)
+            return ThresholdExit(family, taus, lambda words: HaltProbability(halting), cost, halting)
         case "confidence":
-            return ThresholdExit(family, taus, lambda: Confidence(model), confidence_decision)
+            return ThresholdExit(family, taus, Confidence, confidence_decision)
         case "margin":
-            return ThresholdExit(family, taus, lambda: Margin(model), confidence_decision)
+            return ThresholdExit(family, taus, Margin, confidence_decision)
         case "similarity":
-            return ThresholdExit(family, taus, Similarity, similarity_decision)
+            return ThresholdExit(family, taus, lambda words: Similarity(), similarity_decision)
         case "shortlist":
-            words = min(int(size), model.target_embedding.num_embeddings)
+            listed = min(int(size), model.target_embedding.num_embeddings)
             return ThresholdExit(
-                f"{name}:{words}", taus, lambda: ShortlistConfidence(model, words), shortlist_decision(words)
+                f"{name}:{listed}", taus, lambda words: ShortlistConfidence(words, listed), shortlist_decision(listed)
             )
     raise UsageError(f"{family} has no thresholds; those that have: {', '.join(THRESHOLD_FAMILIES)}")
 

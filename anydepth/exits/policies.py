@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from anydepth.errors import UsageError
@@ -20,20 +20,8 @@ from anydepth.exits.flops import (
     units_decision,
 )
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting, most_probable_exits
-from anydepth.model.transformer import Transformer
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedSource:
-    """What a plan may look at: the source sentences of a batch, and what the encoder made of
-    them."""
-
-    tokens: Int[Tensor, "sentence source"]
-    mask: Bool[Tensor, "sentence source"]
-    memory: Float[Tensor, "sentence source encoder_dim"]
-
-    def __len__(self) -> int:
-        return len(self.tokens)
+from anydepth.model.source import EncodedSource
+from anydepth.vocabulary.selection import CandidateWords
 
 
 @runtime_checkable
@@ -48,10 +36,8 @@ class Decisions(Protocol):
         call before sent beyond its n.
         """
 
-    def word_logits(
-        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
-    ) -> Float[Tensor, "row vocab"]:
-        """The scores of all words for all rows of the step, from their states h_t^{n_t} and exits
+    def word_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row word"]:
+        """The scores of the words of all rows of the step, from their states h_t^{n_t} and exits
         n_t."""
 
 
@@ -79,30 +65,31 @@ class Policy(Protocol):
     def plan(self, source: EncodedSource, *, limit: int) -> Int[Tensor, "sentence limit"]:
         """The planned exit of every future token; all hypotheses of a sentence share its plan."""
 
-    def decisions(self) -> Decisions:
-        """Fresh decisions for one time step."""
+    def decisions(self, words: CandidateWords) -> Decisions:
+        """Fresh decisions for one time step, whose rows choose among `words`."""
 
 
+@dataclass
 class PlannedDecisions:
     """Decisions that leave every plan as it is."""
+
+    words: CandidateWords
 
     def revise(self, n: int, hidden: Float[Tensor, "row dim"], planned: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
         """`planned` as it was."""
         return planned
 
-    def word_logits(
-        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
-    ) -> Float[Tensor, "row vocab"]:
+    def word_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row word"]:
         """The classifiers' scores."""
-        return model.exit_logits(hidden, exits)
+        return self.words.exit_logits(hidden, exits)
 
 
 class PlanKeepingPolicy:
     """The part of a policy that keeps to its plan: nothing is decided while decoding."""
 
-    def decisions(self) -> Decisions:
+    def decisions(self, words: CandidateWords) -> Decisions:
         """Nothing to decide."""
-        return PlannedDecisions()
+        return PlannedDecisions(words)
 
     @property
     def cost(self) -> DecisionCost:
@@ -207,9 +194,9 @@ class ForcedExits:
             return no_decision
         return units_decision(self.halting.units) if self.halting.units else geometric_decision
 
-    def decisions(self) -> Decisions:
+    def decisions(self, words: CandidateWords) -> Decisions:
         """Nothing to decide, or a module that is evaluated and ignored."""
-        return PlannedDecisions() if self.halting is None else IgnoredDecisions(self.halting, self.blocks)
+        return PlannedDecisions(words) if self.halting is None else IgnoredDecisions(words, self.halting, self.blocks)
 
     @property
     def name(self) -> str:
@@ -280,9 +267,9 @@ class MultinomialExit(BlockwisePolicy):
         """One decision per token."""
         return multinomial_decision
 
-    def decisions(self) -> Decisions:
+    def decisions(self, words: CandidateWords) -> Decisions:
         """The choice after block 1."""
-        return MultinomialDecisions(self.halting)
+        return MultinomialDecisions(words, self.halting)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from anydepth.errors import UsageError
 from anydepth.exits.flops import DecisionCost, ThresholdCost
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import BlockwisePolicy, Decisions
-from anydepth.model.transformer import Transformer
+from anydepth.vocabulary.selection import CandidateWords
 
 
 @runtime_checkable
@@ -41,9 +41,10 @@ class Signal(Protocol):
         """Notes which of the running rows leave now; the others go on to the next block."""
 
     def word_logits(
-        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
-    ) -> Float[Tensor, "row vocab"]:
-        """The scores of all words, without computing again what the signal was computed from."""
+        self, words: CandidateWords, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row word"]:
+        """The scores of the words of all rows, without computing again what the signal was computed
+        from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class ThresholdExit(BlockwisePolicy):
 
     family: str
     thresholds: tuple[float, ...]
-    new_signal: Callable[[], Signal]
+    new_signal: Callable[[CandidateWords], Signal]
     decision_cost: ThresholdCost
     halting: GeometricHalting | None = None  # the module that the signal comes from, if it comes from one
     blocks: int = field(init=False)
@@ -88,9 +89,9 @@ class ThresholdExit(BlockwisePolicy):
             self.decision_cost if len(deciding) == len(thresholds) else partial(self.decision_cost, deciding=deciding)
         )
 
-    def decisions(self) -> Decisions:
+    def decisions(self, words: CandidateWords) -> Decisions:
         """The comparisons of one time step."""
-        return ThresholdDecisions(self.thresholds, self.new_signal())
+        return ThresholdDecisions(words, self.thresholds, self.new_signal(words))
 
 
 def deciding_exits(thresholds: Sequence[float]) -> tuple[int, ...]:
@@ -120,6 +121,7 @@ def describe_thresholds(thresholds: Sequence[float]) -> str:
 class ThresholdDecisions:
     """The comparisons of one time step: stop after block n if signal > tau_n (section 3.2)."""
 
+    words: CandidateWords
     thresholds: tuple[float, ...]
     signal: Signal
 
@@ -140,11 +142,9 @@ class ThresholdDecisions:
         self.signal.leave(is_leaving)
         return torch.where(is_leaving, n, planned)
 
-    def word_logits(
-        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
-    ) -> Float[Tensor, "row vocab"]:
-        """The scores of all words, from the signal where it has them."""
-        return self.signal.word_logits(model, hidden, exits)
+    def word_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row word"]:
+        """The words' scores, from the signal where it has them."""
+        return self.signal.word_logits(self.words, hidden, exits)
 
 
 class StateSignal:
@@ -163,10 +163,10 @@ class StateSignal:
         """Nothing to keep."""
 
     def word_logits(
-        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
-    ) -> Float[Tensor, "row vocab"]:
+        self, words: CandidateWords, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row word"]:
         """The classifiers' scores."""
-        return model.exit_logits(hidden, exits)
+        return words.exit_logits(hidden, exits)
 
 
 @dataclass
@@ -206,14 +206,14 @@ class Similarity(StateSignal):
 
 
 class WordSignal:
-    """The part of a signal that is computed from the scores of all words: those of rows that leave
-    are kept, not computed twice."""
+    """The part of a signal that is computed from the scores of the rows' words: those of rows that
+    leave are kept, not computed twice."""
 
     depends_on_first = False
     logits: Tensor  # of the running rows, by the last `after`
 
-    def __init__(self, model: Transformer) -> None:
-        self.model = model
+    def __init__(self, words: CandidateWords) -> None:
+        self.words = words
 
     def start(self, inputs: Float[Tensor, "row dim"]) -> None:
         """All rows run."""
@@ -230,12 +230,17 @@ class WordSignal:
             self.parts.append((self.running[is_leaving], self.logits[is_leaving]))
             self.running = self.running[~is_leaving]
 
+    def running_logits(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row word"]:
+        """The words' scores of the running rows by the classifier of exit n."""
+        return self.words.of_rows(self.running).logits_at(n, hidden)
+
     def word_logits(
-        self, model: Transformer, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
-    ) -> Float[Tensor, "row vocab"]:
+        self, words: CandidateWords, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+    ) -> Float[Tensor, "row word"]:
         """The kept scores; those of rows that no signal stopped are computed now."""
         if len(self.running):
-            self.parts.append((self.running, model.exit_logits(hidden[self.running], exits[self.running])))
+            left = words.of_rows(self.running).exit_logits(hidden[self.running], exits[self.running])
+            self.parts.append((self.running, left))
         rows, logits = (torch.cat(parts) for parts in zip(*self.parts, strict=True))
         return logits.index_select(0, rows.argsort())
 
@@ -246,7 +251,7 @@ class Confidence(WordSignal):
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The probability of the best word."""
-        self.logits = self.model.logits_at(n, hidden)
+        self.logits = self.running_logits(n, hidden)
         return best_probability(self.logits)
 
 
@@ -255,7 +260,7 @@ class Margin(WordSignal):
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """p(best) - p(second best)."""
-        self.logits = self.model.logits_at(n, hidden)
+        self.logits = self.running_logits(n, hidden)
         two = (self.logits.topk(2, dim=-1).values - self.logits.logsumexp(dim=-1, keepdim=True)).exp()
         return (two[:, 0] - two[:, 1]).clamp(0, 1)
 
@@ -265,38 +270,41 @@ class ShortlistConfidence(WordSignal):
     d instead of V d. Beyond the paper.
 
     The first exit is exit 1 or, where that decides nothing, the first one that does. It sees the
-    full vocabulary, as does the final choice of a word.
+    words that the sentence may use, as does the final choice of a word.
     """
 
     depends_on_first = True
-    words: Tensor | None  # (row, K): the shortlists of the running rows, once there are any
+    shortlists: Tensor | None  # (row, K): places of the words of each row that has not left, once there are any
+    undecided: Tensor  # the rows that have not left after the first exit; `running` keeps those without full scores
 
-    def __init__(self, model: Transformer, words: int) -> None:
-        super().__init__(model)
-        self.size = words
+    def __init__(self, words: CandidateWords, size: int) -> None:
+        super().__init__(words)
+        self.size = size
 
     def start(self, inputs: Float[Tensor, "row dim"]) -> None:
         """All rows run, without shortlists."""
         super().start(inputs)
-        self.words = None
+        self.shortlists = None
 
     def after(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
         """The probability of the best word of the row's shortlist, among those of the shortlist."""
-        self.is_first = self.words is None
-        if self.words is None:
-            self.logits = self.model.logits_at(n, hidden)
-            self.words = self.logits.topk(min(self.size, self.logits.shape[1]), dim=-1).indices
+        self.is_first = self.shortlists is None
+        if self.shortlists is None:
+            self.logits = self.running_logits(n, hidden)
+            self.shortlists = self.logits.topk(min(self.size, self.logits.shape[1]), dim=-1).indices
             return best_probability(self.logits)
-        chosen = self.model.classifier(n)[self.words]  # (row, K, dim)
-        return best_probability(torch.bmm(chosen, hidden.unsqueeze(-1)).squeeze(-1))
+        return best_probability(self.words.of_rows(self.undecided).chosen_logits(n, hidden, self.shortlists))
 
     def leave(self, is_leaving: Bool[Tensor, " row"]) -> None:
         """Keeps the full scores of rows that leave at the first exit; of the others the
         shortlists."""
-        assert self.words is not None, "rows leave by a signal"
+        assert self.shortlists is not None, "rows leave by a signal"
         if self.is_first:
             super().leave(is_leaving)
-        self.words = self.words[~is_leaving]
+            self.undecided = self.running
+        else:
+            self.undecided = self.undecided[~is_leaving]
+        self.shortlists = self.shortlists[~is_leaving]
 
 
 def best_probability(logits: Float[Tensor, "row word"]) -> Float[Tensor, " row"]:

@@ -126,19 +126,21 @@ class Transformer(nn.Module):
         """The scores of all words by the classifier of exit n (Eq. 3)."""
         return F.linear(hidden, self.classifier(n))
 
-    def exit_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+    def exit_logits(
+        self,
+        hidden: Float[Tensor, "row dim"],
+        exits: Int[Tensor, " row"],
+        logits_at: Callable[[int, Tensor], Tensor] | None = None,
+    ) -> Float[Tensor, "row word"]:
         """The scores of all words for states that left at `exits`, each from its own exit's
-        classifier (Eq. 3)."""
-        distinct = (
-            torch.unique(exits).tolist() if self.config.classifiers == "untied" else [self.config.classifier_exits[-1]]
-        )
-        if len(distinct) == 1:
-            return self.logits_at(distinct[0], hidden)
-        logits = hidden.new_empty(len(hidden), self.target_embedding.num_embeddings)
-        for n in distinct:
-            rows = (exits == n).nonzero()[:, 0]
-            logits[rows] = self.logits_at(n, hidden[rows])
-        return logits
+        classifier (Eq. 3); of those that `logits_at` scores, where that is given."""
+        logits_at, last = logits_at or self.logits_at, self.config.classifier_exits[-1]
+        distinct = torch.unique(exits).tolist() if self.config.classifiers == "untied" else [last]
+        if len(distinct) <= 1:
+            return logits_at(distinct[0] if distinct else last, hidden)
+        rows = [(exits == n).nonzero()[:, 0] for n in distinct]
+        parts = [logits_at(n, hidden[chosen]) for n, chosen in zip(distinct, rows, strict=True)]
+        return torch.cat(parts).index_select(0, torch.cat(rows).argsort())
 
     def start_cache(
         self, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]

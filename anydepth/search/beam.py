@@ -3,18 +3,20 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from anydepth.exits.policies import EncodedSource, Policy
+from anydepth.exits.policies import Policy
 from anydepth.model.cache import DecoderCache
+from anydepth.model.source import EncodedSource
 from anydepth.model.transformer import Transformer
 from anydepth.search.decoding import NEVER_PRODUCED, SearchSettings
 from anydepth.search.hypotheses import History, Hypothesis, SearchStep
 from anydepth.text.tokenizer import BOS, EOS
+from anydepth.vocabulary.selection import CandidateWords
 
 __all__ = ["Hypothesis", "search"]
 
@@ -66,20 +68,20 @@ def search(
         memory = model.encode(source, source_mask) if memory is None else memory
         cache = model.start_cache(memory, source_mask)
         limits = settings.limits(source_mask, max_length=model.config.max_length)
-        frontier = start_frontier(
-            limits, policy.plan(EncodedSource(source, source_mask, memory), limit=int(limits.max()))
-        )
+        encoded = EncodedSource(source, source_mask, memory)
+        words = CandidateWords.of_batch(model, settings.words, encoded)
+        banned, end = words.places_of(settings.never_produced), words.places_of([EOS])
+        frontier = start_frontier(limits, policy.plan(encoded, limit=int(limits.max())))
         while len(frontier.sentences):
             planned = frontier.planned[:, cache.time].repeat_interleave(frontier.totals.shape[1])
-            decisions = policy.decisions()
+            decisions = policy.decisions(words.of_rows(frontier.sentences[cache.sentence_of_row]))
             hidden, exits = model.step(frontier.tokens, cache, planned, decisions.revise)
-            log_probs = decisions.word_logits(model, hidden, exits).log_softmax(dim=-1)
-            candidates = best_candidates(
-                frontier.totals, log_probs, count=2 * settings.beam, banned=settings.never_produced
-            )
-            end_scores = log_probs[:, EOS] if settings.exact_length is None else None
+            log_probs = decisions.word_logits(hidden, exits).log_softmax(dim=-1)
+            candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam, banned=banned)
+            candidates = replace(candidates, tokens=words.tokens_at(candidates.tokens))
+            end_scores = log_probs[:, end[0]] if settings.exact_length is None else None
             frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam, end_scores=end_scores)
-        ranked = history.ranked(len(source), length_penalty=settings.length_penalty)
+        ranked = history.ranked(len(source), length_penalty=settings.length_penalty, words=words.sizes())
     return [hypotheses[: settings.best] for hypotheses in ranked]
 
 
@@ -96,8 +98,8 @@ def best_candidates(
     count: int,
     banned: Sequence[int] = NEVER_PRODUCED,
 ) -> Candidates:
-    """The `count` best continuations of each sentence, or as many as there are; `banned` tokens
-    never continue anything."""
+    """The `count` best continuations of each sentence, or as many as there are; `banned` words
+    never continue anything. Tokens are told by the places of their scores."""
     sentences, width = totals.shape
     vocab = log_probs.shape[1]
     sums = totals.view(-1, 1) + log_probs  # (row, vocab)

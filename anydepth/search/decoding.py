@@ -11,6 +11,7 @@ from anydepth.config.schema import DecodingConfig
 from anydepth.errors import UsageError
 from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
+from anydepth.vocabulary.selection import WordSelection
 
 NEVER_PRODUCED = [PAD, BOS, UNK]
 MOST_PENALTY = 10.0
@@ -19,7 +20,7 @@ DEFAULTS = DecodingConfig()
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """How wide and how far to search, and how much at a time; a hypothesis scores sum of
+    """How wide, how far and among which words to search, and how much at a time; a hypothesis scores sum of
     log-probabilities / length ** length_penalty.
 
     At any time as many sentences are searched together as fit: sentences * beam * longest source <=
@@ -34,6 +35,7 @@ class SearchSettings:
     batch_sentences: int | None = None
     best: int = 1
     exact_length: int | None = None  # for timing: every output has this many tokens, none of them EOS
+    words: WordSelection | None = None  # chooses the words of each sentence; None: all of the vocabulary
 
     def __post_init__(self) -> None:
         if self.beam < 1:
@@ -50,6 +52,21 @@ class SearchSettings:
             )
         if self.exact_length is not None and self.exact_length < 1:
             raise UsageError(f"exact_length = {self.exact_length} leaves nothing to produce; set it to 1 or more")
+        if self.words is not None and not self.has_room(self.words):
+            raise UsageError(
+                f"beam = {self.beam} wants {self.wanted_words} words to choose from, but the vocabulary selection "
+                f"{self.words.name} may leave {self.words.smallest}; narrow the beam or take --vocabulary full"
+            )
+
+    @property
+    def wanted_words(self) -> int:
+        """How many words a sentence must have at least: search looks at twice as many continuations
+        as it keeps, and at EOS."""
+        return 2 * self.beam + 1
+
+    def has_room(self, words: WordSelection) -> bool:
+        """Whether `words` leaves every sentence as many words as the search looks at."""
+        return self.wanted_words <= words.smallest
 
     @property
     def never_produced(self) -> list[int]:

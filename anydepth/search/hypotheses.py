@@ -23,6 +23,7 @@ class Hypothesis:
     token_scores: list[float]
     score: float
     has_finished: bool
+    words: int | None = None  # how many words the sentence chose among; None: all of the vocabulary
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,17 @@ class History:
         )
         self.end(len(last.tokens) + torch.arange(len(parents), device=parents.device), sentences, has_finished=False)
 
-    def ranked(self, sentences: int, *, length_penalty: float) -> list[list[Hypothesis]]:
+    def ranked(
+        self, sentences: int, *, length_penalty: float, words: Sequence[int] | None = None
+    ) -> list[list[Hypothesis]]:
         """The hypotheses of each sentence, highest score first; of equal ones that which ended
-        first."""
+        first. `words` tells how many words each sentence chose among, where these were not all."""
         lists: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         for sentence, tokens, exits, scores, has_finished in self._sequences():
             score = sum(scores) / len(scores) ** length_penalty
-            lists[sentence].append(Hypothesis(tokens, exits, scores, score, has_finished))
+            lists[sentence].append(
+                Hypothesis(tokens, exits, scores, score, has_finished, None if words is None else words[sentence])
+            )
         return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in lists]
 
     def _sequences(self) -> Sequence[tuple[int, list[int], list[int], list[float], bool]]:

@@ -14,6 +14,7 @@ from anydepth.exits.flops import DecoderShape, first_call_flops, no_decision, to
 from anydepth.exits.thresholds import Signal, ThresholdExit, is_deciding
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokens import TokenPairs
+from anydepth.vocabulary.selection import CandidateWords
 
 BATCH_TOKENS = 4096
 CHUNK_ELEMENTS = 4_000_000
@@ -159,8 +160,9 @@ def _record_batch(
     likelihoods = torch.stack(
         [_log_likelihoods(model, n, states[n - 1], targets) for n in model.config.classifier_exits]
     )
-    firsts = range(1, max(model.blocks, 2)) if policy.new_signal().depends_on_first else range(1, 2)
-    signals = torch.stack([signals_of(policy.new_signal(), inputs, states, first=first) for first in firsts])
+    words = CandidateWords(model)
+    firsts = range(1, max(model.blocks, 2)) if policy.new_signal(words).depends_on_first else range(1, 2)
+    signals = torch.stack([signals_of(policy.new_signal(words), inputs, states, first=first) for first in firsts])
     return signals, likelihoods, batch.target_mask.sum(dim=1), batch.source_mask.sum(dim=1)
 
 

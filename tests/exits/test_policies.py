@@ -4,7 +4,7 @@ the end of it."""
 import pytest
 import reference
 import torch
-from tiny import BATCH, BLOCKS, DIM, TIME, random_exits, tiny_batch, tiny_pairs
+from tiny import BATCH, BLOCKS, DIM, TIME, random_exits, tiny_batch, tiny_model, tiny_pairs
 from torch import Tensor
 from walks import ONE_BLOCK, POLICIES, choices, model_for, walk
 
@@ -13,7 +13,6 @@ from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting, MultinomialHalting, SequenceHalting
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import (
-    EncodedSource,
     FixedExit,
     ForcedExits,
     MultinomialExit,
@@ -21,7 +20,9 @@ from anydepth.exits.policies import (
     SequenceExit,
     UniformExit,
 )
+from anydepth.model.source import EncodedSource
 from anydepth.text.batches import make_batch, make_source
+from anydepth.vocabulary.selection import CandidateWords
 
 SENTENCES = [[5, 6, 7, 8, 9, 10], [11, 12], [13, 14, 15, 16]]
 
@@ -37,7 +38,7 @@ def test_fixed_plans_its_block_for_every_token_and_keeps_to_it() -> None:
     assert plan(policy).tolist() == [[3] * 9] * 3
     planned = torch.full((5,), 3)
     for n in range(BLOCKS + 1):
-        assert policy.decisions().revise(n, torch.zeros(5, DIM), planned).equal(planned)
+        assert policy.decisions(CandidateWords(tiny_model())).revise(n, torch.zeros(5, DIM), planned).equal(planned)
 
 
 def test_uniform_draws_every_exit_equally_often() -> None:

@@ -1,6 +1,7 @@
 """Policies that stop at the first block whose signal exceeds its threshold: the rule, the signals,
 and both ends of the scale."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,7 @@ from anydepth.exits.thresholds import (
     deciding_exits,
     describe_thresholds,
 )
+from anydepth.vocabulary.selection import CandidateWords
 
 FAMILIES = ["geometric", "confidence", "margin", "similarity", "shortlist:5"]
 CLASSIFIERS = ["untied", "shared", "tied"]
@@ -62,7 +64,9 @@ def test_thresholds_of_0_and_1_anywhere_leave_the_rule_as_it_is_and_ask_for_no_s
         exits, logits = walk(
             model,
             batch,
-            replace(policy, new_signal=lambda policy=policy, asked=asked: Asked(policy.new_signal(), asked)),
+            replace(
+                policy, new_signal=lambda words, policy=policy, asked=asked: Asked(policy.new_signal(words), asked)
+            ),
         )
         assert set(asked) <= set(deciding_exits(policy.thresholds))
         length = int(batch.target_mask[0].sum())
@@ -109,10 +113,10 @@ def signal_of(family: str, model: AdaptiveTransformer) -> tuple[Signal, referenc
         assert isinstance(halting, GeometricHalting)
         return HaltProbability(halting), reference.halt_probability
     signals: dict[str, tuple[Signal, reference.Signal]] = {
-        "confidence": (Confidence(model), reference.confidence),
-        "margin": (Margin(model), reference.margin),
+        "confidence": (Confidence(CandidateWords(model)), reference.confidence),
+        "margin": (Margin(CandidateWords(model)), reference.margin),
         "similarity": (Similarity(), reference.similarity),
-        "shortlist:5": (ShortlistConfidence(model, 5), reference.shortlist(5)),
+        "shortlist:5": (ShortlistConfidence(CandidateWords(model), 5), reference.shortlist(5)),
     }
     return signals[family]
 
@@ -200,10 +204,10 @@ def test_no_similarity_lies_outside_0_and_1_even_by_rounding(seed: int, scale: f
 
 @given(st.integers(0, 10_000), st.sampled_from([1e-3, 1.0, 30.0, 1000.0]))
 def test_no_confidence_or_margin_lies_outside_0_and_1_even_by_rounding(seed: int, scale: float) -> None:
-    model = MODEL
+    words = CandidateWords(MODEL)
     states = scale * torch.randn(50, DIM, generator=torch.Generator().manual_seed(seed))
     with torch.no_grad():
-        for signal in (Confidence(model), Margin(model), ShortlistConfidence(model, 5)):
+        for signal in (Confidence(words), Margin(words), ShortlistConfidence(words, 5)):
             signal.start(states)
             for n in range(1, BLOCKS):
                 found = signal.after(n, states)
@@ -269,7 +273,8 @@ def test_a_family_without_thresholds_is_refused() -> None:
 def test_decisions_of_one_time_step_leave_no_trace_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     model, batch = model_for("confidence"), tiny_batch()
     policy = parse_policy("confidence:0.7,0.5,0.6", model)
-    assert policy.decisions() is not policy.decisions()
+    words = CandidateWords(model)
+    assert policy.decisions(words) is not policy.decisions(words)
     first, second = walk(model, batch, policy), walk(model, batch, policy)
     assert all(mine.equal(theirs) for mine, theirs in zip(first, second, strict=True))
 
@@ -280,10 +285,10 @@ def test_words_are_scored_once_where_the_signal_has_scored_them(monkeypatch: pyt
     scored: list[int] = []
     exit_logits = model.exit_logits
 
-    def counted(hidden: Tensor, exits: Tensor) -> Tensor:
+    def counted(hidden: Tensor, exits: Tensor, logits_at: Callable[[int, Tensor], Tensor]) -> Tensor:
         assert (exits == BLOCKS).all()
         scored.append(len(hidden))
-        return exit_logits(hidden, exits)
+        return exit_logits(hidden, exits, logits_at)
 
     monkeypatch.setattr(model, "exit_logits", counted)
     exits, _ = walk(model, batch, parse_policy("confidence:0.9,0.7,0.8", model))

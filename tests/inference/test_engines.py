@@ -15,12 +15,13 @@ from anydepth.bench.cells import translate
 from anydepth.bench.contestants import OwnContestant
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.exits.policies import EncodedSource, FixedExit, PlanKeepingPolicy, Policy
+from anydepth.exits.policies import FixedExit, PlanKeepingPolicy, Policy
 from anydepth.inference.engines import choice
 from anydepth.inference.engines.choice import automatic_engine, make_engine
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.plain_search import plain_search
 from anydepth.inference.engines.torch_engine import TorchEngine
+from anydepth.model.source import EncodedSource
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings

@@ -12,18 +12,19 @@ from anydepth.config.schema import DecoderConfig, EncoderConfig, ModelConfig
 from anydepth.exits.flops import DecisionCost, no_decision
 from anydepth.exits.policies import (
     Decisions,
-    EncodedSource,
     FixedExit,
     ForcedExits,
     PlannedDecisions,
     Policy,
     UniformExit,
 )
+from anydepth.model.source import EncodedSource
 from anydepth.model.transformer import Transformer
 from anydepth.search.beam import Hypothesis, search
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
+from anydepth.vocabulary.selection import CandidateWords
 
 BLOCKS = 4
 FIXED, UNIFORM = FixedExit(3, BLOCKS), UniformExit(1, BLOCKS)
@@ -302,8 +303,8 @@ class LeavesByState:
     def plan(self, source: EncodedSource, *, limit: int) -> Tensor:
         return torch.full((len(source), limit), BLOCKS)
 
-    def decisions(self) -> Decisions:
-        return StateDecisions(self.rows)
+    def decisions(self, words: CandidateWords) -> Decisions:
+        return StateDecisions(words, self.rows)
 
 
 @dataclass

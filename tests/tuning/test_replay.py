@@ -21,6 +21,7 @@ from anydepth.text.tokenizer import BOS, EOS
 from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.tuning import replay as replaying
 from anydepth.tuning.replay import ReplayRecord, chosen_exits, record, recorded_exits, replay
+from anydepth.vocabulary.selection import CandidateWords
 
 PAIRS, CANDIDATES = 5, 9
 POLICIES = list(THRESHOLD_POLICIES)
@@ -56,7 +57,7 @@ def signals_by_stepping(
     cache = DecoderCache.start(memory, torch.ones(1, len(source), dtype=torch.bool))
     columns = []
     for token in [BOS, *targets[:-1]]:
-        signal, seen = policy.new_signal(), []
+        signal, seen = policy.new_signal(CandidateWords(model)), []
 
         def listen(
             n: int, hidden: Tensor, planned: Tensor, signal: object = signal, seen: list[Tensor] = seen
@@ -148,6 +149,7 @@ def test_every_mixture_of_0_and_1_replays_the_exits_that_the_rule_gives_the_reco
 
 
 def test_a_signal_that_equals_its_threshold_goes_on_in_replay_as_in_decoding() -> None:
+    words = CandidateWords(model_for("confidence"))
     values = [0.1, 0.3, 0.5, 0.70001, 0.99999]  # most have no exact binary form
 
     class Given(StateSignal):
@@ -155,7 +157,7 @@ def test_a_signal_that_equals_its_threshold_goes_on_in_replay_as_in_decoding() -
             return torch.tensor(values)
 
     for threshold in values:
-        decisions, planned = ThresholdDecisions((threshold,), Given()), torch.full((len(values),), 2)
+        decisions, planned = ThresholdDecisions(words, (threshold,), Given()), torch.full((len(values),), 2)
         stepped = decisions.revise(1, torch.zeros(len(values), 3), planned)
         replayed = chosen_exits(np.array([values], dtype=np.float32), np.array([[threshold]]))
         assert replayed.tolist() == [stepped.tolist()]

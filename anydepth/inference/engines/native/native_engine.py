@@ -13,7 +13,6 @@ from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.exits.policies import (
-    EncodedSource,
     FixedExit,
     ForcedExits,
     MultinomialExit,
@@ -24,6 +23,7 @@ from anydepth.exits.policies import (
 from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.engines.engine import Engine
 from anydepth.model.checkpoint import model_tensors
+from anydepth.model.source import EncodedSource
 from anydepth.model.transformer import sinusoids
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
