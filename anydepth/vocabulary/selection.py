@@ -17,8 +17,7 @@ from anydepth.model.transformer import Transformer
 class WordSelection(Protocol):
     """Chooses the output words of each source sentence before decoding.
 
-    A sentence's words must not depend on its neighbours or on padding. EOS is among them; tokens
-    that search never produces are not.
+    A sentence's words must not depend on its neighbours or on padding, and EOS is among them.
     """
 
     @property
