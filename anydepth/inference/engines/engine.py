@@ -15,6 +15,7 @@ from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
+from anydepth.vocabulary.selection import WordSelection
 
 LOG = logging.getLogger(__name__)
 
@@ -52,6 +53,11 @@ class Engine(ABC):
     def supports(self, policy: Policy) -> str | None:
         """None if the engine can follow `policy` with its model, else the reason why it cannot."""
 
+    def supports_words(self, words: WordSelection) -> str | None:
+        """None if the engine can choose the words of a sentence by `words`, else the reason why it
+        cannot."""
+        return None
+
     @abstractmethod
     def own_search(
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
@@ -79,7 +85,7 @@ class Engine(ABC):
         """
         if not sequences:
             return []
-        if reason := self.supports(policy):
+        if reason := self.supports(policy) or (settings.words and self.supports_words(settings.words)):
             self.tell_once(reason)
             self.check(sequences, settings)
             return plain_search(self.model, sequences, policy, settings)
