@@ -15,13 +15,16 @@ ALWAYS = 11  # as many as a beam of 5 wants
 
 
 def standing_words(model: AdaptiveTransformer, *, always: int = ALWAYS, seed: int = 1) -> StandingWords:
-    """Random words beside EOS, and a word for two thirds of the source pieces."""
+    """Random words beside EOS, a word for two thirds of the source pieces, and words that two of the
+    pieces bring with them."""
     generator = np.random.default_rng(seed)
     source, vocab = model.source_embedding.num_embeddings, model.target_embedding.num_embeddings
     words = generator.permutation(np.arange(4, vocab))[: always - 1]
     copies = generator.integers(4, vocab, source)
     copies[generator.random(source) < 1 / 3] = -1
-    return StandingWords(np.sort(np.append(words, EOS)), copies, vocab)
+    spelled = generator.permutation(np.arange(4, source))[:2]
+    spelling = generator.permutation(np.arange(4, vocab))[:5]
+    return StandingWords(np.sort(np.append(words, EOS)), copies, vocab, spelling, spelled)
 
 
 def table_selection(

@@ -12,6 +12,7 @@ from anydepth.errors import UsageError
 from anydepth.exits.names import POLICY_FORMS
 from anydepth.inference.engines.names import AUTOMATIC, ENGINE_NOTES, INT8_ENGINES, enumerated, noted_engine
 from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
+from anydepth.vocabulary.names import VOCABULARY_FORMS
 
 if TYPE_CHECKING:
     from anydepth.exits.policies import Policy
@@ -54,6 +55,13 @@ Int8 = Annotated[
     typer.Option(
         "--int8",
         help=f"8-bit products: faster, and a few words differ. {Int8Help}.",
+    ),
+]
+VocabularyHelp = ", ".join(VOCABULARY_FORMS.values())
+Vocabulary = Annotated[
+    str | None,
+    typer.Option(
+        help=f"{VocabularyHelp}: the words a sentence may use. Default: what `anydepth vocabulary` chose, else full."
     ),
 ]
 ConfigHelp = "A TOML file of settings, or the name of settings that come with anydepth (see `anydepth configs`)"
@@ -118,7 +126,7 @@ def wished_policy(translator: "Translator", policy: str | None, wish: "Wish", de
     if wish.is_empty:
         return translator.policy(policy)
     point, found = translator.operating_point(wish, policy=policy)
-    otherwise = found.otherwise(decoding.resolved(translator.config), engine=translator.engine.name)
+    otherwise = found.otherwise(translator.search_settings(decoding), engine=translator.engine.name)
     here = f"; here with {otherwise}" if otherwise else ""
     say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
     return translator.policy(point.policy)

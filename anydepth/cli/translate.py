@@ -17,6 +17,7 @@ from anydepth.cli.options import (
     LengthPenalty,
     PolicyName,
     RunFolder,
+    Vocabulary,
     examples,
     input_lines,
     say,
@@ -56,6 +57,7 @@ def translate(
         int, typer.Option(min=1, max=MOST_BEAM, help="Translations to give for each line (with --json).")
     ] = 1,
     batch_tokens: BatchTokens = None,
+    vocabulary: Vocabulary = None,
     engine: EngineName = AUTOMATIC,
     int8: Int8 = False,
     show_exits: Annotated[
@@ -76,7 +78,7 @@ def translate(
         raise UsageError("--show-exits is for people and --json for machines; choose one (the JSON has the exits too)")
     translator = Translator.load(run, engine=engine, int8=int8)
     tell_if_unfinished(run)
-    decoding = DecodingOptions(beam=beam, length_penalty=length_penalty)
+    decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, vocabulary=vocabulary)
     lines = translator.translate_stream(
         input_lines(source),
         policy=wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), decoding),
@@ -84,6 +86,7 @@ def translate(
         length_penalty=length_penalty,
         best=best,
         batch_tokens=batch_tokens,
+        vocabulary=vocabulary,
     )
     if show_exits:
         print_exits(warned(lines, translator), blocks=translator.model.blocks)

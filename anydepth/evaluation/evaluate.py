@@ -164,7 +164,7 @@ def tuning_doubts(
 ) -> str:
     """Why figures of a point say less than they seem to: it was tuned on this text, or with another
     search; empty where it was not."""
-    otherwise = found.otherwise(decoding.resolved(translator.config), engine=translator.engine.name)
+    otherwise = found.otherwise(translator.search_settings(decoding), engine=translator.engine.name)
     parts = [
         tuned_on(found, translator, test, pairs),
         f"was tuned with beam {found.beam}, length penalty {found.length_penalty:g}, and is measured with {otherwise}"

@@ -1,5 +1,6 @@
 """Text in, text out: the Translator, and translations with the exit of every token."""
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,13 +17,17 @@ from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.stream import arriving
+from anydepth.runs.checked_vocabulary import RunVocabulary
 from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, load_points
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
-from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
+from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions, SearchSettings
 from anydepth.text.tokenizer import WORD_START, Tokenizer
+from anydepth.vocabulary.names import FULL, parse_vocabulary
+from anydepth.vocabulary.selection import WordSelection
 
+LOG = logging.getLogger(__name__)
 END_PIECE = "</s>"
 
 
@@ -49,7 +54,8 @@ class Translation:
 
     `source_length` counts the source tokens that were read, the end of the sentence included.
     `was_truncated` tells that the source was longer than the model's limit, so that only its
-    beginning was translated. `alternatives` are the n best translations, this one first, if more
+    beginning was translated. `words` is how many words the sentence could choose among: all of the
+    vocabulary, unless words were selected before. `alternatives` are the n best translations, this one first, if more
     than one was asked for.
     """
 
@@ -60,6 +66,7 @@ class Translation:
     score: float = 0.0
     source_length: int = 0
     was_truncated: bool = False
+    words: int = 0
     alternatives: list["Translation"] = field(default_factory=list)
 
     @property
@@ -84,8 +91,11 @@ class Translator:
         *,
         run: Run | None = None,
         engine: Engine | None = None,
+        vocabulary: RunVocabulary | None = None,
     ) -> None:
         self.run = run
+        self.vocabulary = RunVocabulary(run) if vocabulary is None and run is not None else vocabulary
+        self.told: set[str] = set()  # what was logged once
         self.model = model
         self.engine = engine or TorchEngine(model)
         self.source_tokenizer = source_tokenizer
@@ -108,9 +118,8 @@ class Translator:
 
     def with_engine(self, engine: Engine) -> "Translator":
         """The same translator with another engine."""
-        return Translator(
-            engine.model, self.source_tokenizer, self.target_tokenizer, self.config, run=self.run, engine=engine
-        )
+        sides = self.source_tokenizer, self.target_tokenizer
+        return Translator(engine.model, *sides, self.config, run=self.run, engine=engine, vocabulary=self.vocabulary)
 
     def policy(self, text: str | None) -> Policy:
         """The policy that `text` names, as in "fixed:3"; full depth without one."""
@@ -149,6 +158,44 @@ class Translator:
             ) from error
         return point, next(found for found in sets if point in found.points)
 
+    def words(self, vocabulary: WordSelection | str | None) -> WordSelection | None:
+        """The selection that a vocabulary setting stands for, as in "table:50"; None is all words.
+
+        Without a setting it is the one that the run's check chose, if there is one.
+        """
+        if vocabulary is None:
+            return None if self.vocabulary is None else self.vocabulary.selection(None)
+        if not isinstance(vocabulary, str):
+            return vocabulary
+        if self.vocabulary is None:
+            if parse_vocabulary(vocabulary).kind == FULL:
+                return None
+            raise UsageError(
+                f"--vocabulary {vocabulary} needs the word selections of a run; make the translator with "
+                "Translator.load"
+            )
+        return self.vocabulary.selection(vocabulary)
+
+    def search_settings(self, decoding: DecodingOptions = AS_CONFIGURED) -> SearchSettings:
+        """The complete settings of a search, the selection of words included.
+
+        Where the beam wants more words than the run's own selection may leave, all words are used;
+        one that was asked for is refused.
+        """
+        words, settings = self.words(decoding.vocabulary), decoding.resolved(self.config)
+        if words is not None and decoding.vocabulary is None and not settings.has_room(words):
+            self._tell_once(
+                f"beam = {settings.beam} wants {settings.wanted_words} words to choose from, but {words.name} may "
+                f"leave {words.smallest}, so all words are used"
+            )
+            return settings
+        return decoding.resolved(self.config, words)
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self.told:
+            self.told.add(text)
+            LOG.warning("%s", text)
+
     def translate(
         self,
         lines: Sequence[str],
@@ -158,14 +205,18 @@ class Translator:
         length_penalty: float | None = None,
         best: int = 1,
         batch_tokens: int | None = None,
+        vocabulary: WordSelection | str | None = None,
     ) -> list[Translation]:
         """The translations in the order of `lines`; a line of nothing but spaces has an empty one.
 
         Without a policy every token goes through every block. Other options that are not given come
         from the configuration. Similar lengths are searched together, as many as fit: sentences *
-        beam * longest source <= `batch_tokens`.
+        beam * longest source <= `batch_tokens`. `vocabulary` is "full", "table:K" or "learned:P";
+        without one, words are selected as the run's check chose.
         """
-        decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
+        decoding = DecodingOptions(
+            beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens, vocabulary=vocabulary
+        )
         return self.translate_lines(lines, policy, decoding)
 
     def translate_stream(
@@ -177,6 +228,7 @@ class Translator:
         length_penalty: float | None = None,
         best: int = 1,
         batch_tokens: int | None = None,
+        vocabulary: WordSelection | str | None = None,
         window: int = 1024,
     ) -> Iterator[Translation]:
         """The translations one after the other, as soon as they can be had; lines that wait are
@@ -185,7 +237,9 @@ class Translator:
         `lines` is read ahead in a thread, by at most `window` lines. An error in reading comes
         after the lines before it.
         """
-        decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
+        decoding = DecodingOptions(
+            beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens, vocabulary=vocabulary
+        )
         for ready in arriving(lines, window=window):
             yield from self.translate_lines(ready, policy, decoding)
 
@@ -193,7 +247,7 @@ class Translator:
         self, lines: Sequence[str], policy: Policy | str | None = None, decoding: DecodingOptions = AS_CONFIGURED
     ) -> list[Translation]:
         """`translate` for those who hand its options on in one piece."""
-        settings = decoding.resolved(self.config)
+        settings = self.search_settings(decoding)
         check_lines(lines)
         policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
         encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
@@ -206,6 +260,7 @@ class Translator:
         return translations
 
     def _translation(self, hypotheses: Sequence[Hypothesis], *, source_length: int, limit: int) -> Translation:
+        vocab = self.model.target_embedding.num_embeddings
         ranked = [
             Translation(
                 text=self.target_tokenizer.decode(hypothesis.tokens),
@@ -215,6 +270,7 @@ class Translator:
                 score=hypothesis.score,
                 source_length=min(source_length, limit) + 1,
                 was_truncated=source_length > limit,
+                words=vocab if hypothesis.words is None else hypothesis.words,
             )
             for hypothesis in hypotheses
         ]

@@ -3,6 +3,7 @@ time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import BOS, EOS
 from anydepth.vocabulary.learned_selection import LearnedSelection
-from anydepth.vocabulary.lexical_table import TableSelection
+from anydepth.vocabulary.lexical_table import StandingWords, TableSelection
 from anydepth.vocabulary.selection import WordSelection
 
 try:
@@ -210,24 +211,24 @@ def make_selection(engine: "_native.Engine", words: WordSelection) -> "_native.S
     against it."""
     match words:
         case TableSelection():
-            table, standing = words.cut, words.table.standing
-            return engine.selection(
-                always=standing.always.tolist(),
-                copies=standing.copies.tolist(),
-                starts=table.starts.tolist(),
-                words=table.words.tolist(),
-            )
+            table = {"starts": words.cut.starts.tolist(), "words": words.cut.words.tolist()}
+            return engine.selection(**native_standing(words.table.standing), **table)
         case LearnedSelection():
-            standing = words.standing
             weight, bias = (tensor.detach().float().contiguous().numpy() for tensor in (words.weight, words.bias))
             return engine.selection(
-                always=standing.always.tolist(),
-                copies=standing.copies.tolist(),
-                weight=weight,
-                bias=bias,
-                least_odds=words.least_odds,
+                **native_standing(words.standing), weight=weight, bias=bias, least_odds=words.least_odds
             )
     raise AssertionError(f"NativeEngine.supports_words let {words.name} pass")
+
+
+def native_standing(standing: StandingWords) -> dict[str, Any]:
+    """What the compiled search is given of the standing words."""
+    return {
+        "always": standing.always.tolist(),
+        "copies": standing.copies.tolist(),
+        "bytes": standing.bytes.tolist(),
+        "is_spelled": np.isin(np.arange(len(standing.copies)), standing.byte_sources).tolist(),
+    }
 
 
 def has_native() -> bool:
