@@ -4,7 +4,7 @@ definitions."""
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -29,8 +29,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class BenchRecipe:
-    """What the figures of a benchmark were made from and how; of the last six what belongs to
-    another mode is None."""
+    """What the figures of a benchmark were made from and how; of the last seven what belongs to
+    another mode is None or empty."""
 
     machine: Machine
     versions: dict[str, str]
@@ -50,6 +50,7 @@ class BenchRecipe:
     source_length: int | None = None
     output_length: int | None = None
     exit_shares: list[float] | None = None
+    beside: list[str] = field(default_factory=list)  # other runs that took part
 
 
 def this_machine() -> Machine:

@@ -9,8 +9,9 @@ import torch
 from rich.console import Console
 
 from anydepth.bench.bench_table import engines_table
-from anydepth.bench.benchmark import Bench, BenchSettings, bench_run
+from anydepth.bench.benchmark import Bench, bench_run
 from anydepth.bench.contestants import PRECISIONS
+from anydepth.bench.field import BenchSettings
 from anydepth.config.loading import load_config
 from anydepth.config.shipped import shipped_file
 from anydepth.demo.corpus import write_corpus
