@@ -9,7 +9,7 @@ from anydepth.bench.bench_recipe import BenchRecipe
 from anydepth.bench.benchmark import Bench
 from anydepth.bench.cells import Result
 from anydepth.bench.contestants import CTRANSLATE2
-from anydepth.bench.rounds import Spread, Turn, speedup
+from anydepth.clock.rounds import Spread, Turn, speedup
 from anydepth.evaluation.evaluation_table import aligned_table
 
 EQUAL_BLEU = 0.3

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from anydepth.bench.bench_recipe import DECODING_ALONE, BenchRecipe, Machine, this_machine, versions
+from anydepth.bench.bench_recipe import DECODING_ALONE, BenchRecipe, versions
 from anydepth.bench.cells import Material, Result, run_cell
 from anydepth.bench.contestants import (
     PRECISIONS,
@@ -22,8 +22,9 @@ from anydepth.bench.contestants import (
     OwnContestant,
     load_rivals,
 )
-from anydepth.bench.rounds import Clock
 from anydepth.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
+from anydepth.clock.machine import Machine, this_machine, timing_place
+from anydepth.clock.rounds import Clock
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import wished_names, wished_policies
@@ -38,7 +39,7 @@ from anydepth.inference.export.ctranslate2_folder import load_ctranslate2, write
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import Wish
+from anydepth.runs.operating_points import PointSet, Wish
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY
 from anydepth.text.corpus import read_pairs
@@ -114,6 +115,8 @@ def bench_run(
                 f"warning: {name} was tuned with beam {found.beam}; the BLEU and exits of beam {', '.join(beams)} may "
                 "be others"
             )
+        if found is not None and wish is not None and (clocked := timed_elsewhere(found, wish, translator, settings)):
+            say(f"warning: the time of {name} was measured otherwise than here: {clocked}")
     distinct = list({policy.name: policy for policy in chosen}.values())
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][
         : settings.sentences
@@ -138,6 +141,17 @@ def bench_run(
         for system, precision, engine in engines(translator.model, settings, run, say):
             field += [OwnContestant(system, engine, precision, policy, policy is distinct[0]) for policy in distinct]
         return Bench(recipe, run_cells(field, material, settings, say, clock))
+
+
+def timed_elsewhere(found: PointSet, wish: Wish, translator: Translator, settings: BenchSettings) -> str:
+    """How every cell of the benchmark differs from the search that a wish by time was measured
+    with; empty where one does not."""
+    if wish.time is None or found.clock is None:
+        return ""
+    here = replace(timing_place(translator.engine, GREEDY.resolved(translator.config)), threads=settings.threads)
+    own, batches = found.clock.place, settings.batches
+    nearest = own.batch_sentences if own.batch_sentences in batches else batches[0]
+    return own.otherwise(replace(here, batch_sentences=nearest))
 
 
 def rival_model(translator: Translator, settings: BenchSettings) -> AdaptiveTransformer:

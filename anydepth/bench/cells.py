@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from anydepth.bench.contestants import (
     CTRANSLATE2,
-    Call,
     Contestant,
     ContestantOutput,
     CTranslate2Contestant,
 )
-from anydepth.bench.rounds import (
+from anydepth.clock.calls import Call
+from anydepth.clock.rounds import (
     Clock,
     Spread,
     Turn,

@@ -1,7 +1,7 @@
 """Who takes part in a benchmark: our engines with a policy, and CTranslate2 at full depth."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from anydepth.clock.calls import Call, search_call, search_calls
 from anydepth.exits.flops import DecisionCost, no_decision
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import ForcedExits, Policy
@@ -29,15 +30,6 @@ class ContestantOutput:
 
     tokens: list[int]
     exits: list[int]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A piece of work that is timed as one, and the numbers of the sentences that it translates, in
-    the order of its results."""
-
-    numbers: Sequence[int]
-    run: Callable[[], Sequence[Any]]
 
 
 @runtime_checkable
@@ -98,8 +90,7 @@ class OwnContestant:
 
     def calls(self, sentences: Sentences, settings: SearchSettings, *, batch: int) -> list[Call]:
         """One search for all, or one per sentence."""
-        groups = [[number] for number in range(len(sentences))] if batch == 1 else [list(range(len(sentences)))]
-        return [self._call(group, sentences, settings, batch, self.policy) for group in groups]
+        return search_calls(self.engine, sentences, self.policy, settings, batch=batch)
 
     def read(self, result: Any) -> ContestantOutput:
         """The best hypothesis."""
@@ -108,14 +99,6 @@ class OwnContestant:
     def executed_flops(self) -> int | None:
         """What the engine has counted."""
         return self.engine.executed_flops()
-
-    def _call(
-        self, group: Sequence[int], sentences: Sentences, settings: SearchSettings, batch: int, policy: Policy
-    ) -> Call:
-        chosen = [sentences[number] for number in group]
-        room = len(chosen) * settings.beam * (1 + max(len(ids) for ids in chosen))  # for all: `batch` is the only limit
-        limited = replace(settings, batch_tokens=room, batch_sentences=batch)
-        return Call(group, lambda: self.engine.search(chosen, policy, limited))
 
 
 @dataclass(frozen=True)
@@ -133,7 +116,7 @@ class ForcedContestant(OwnContestant):
             ForcedExits(self.table[group.start : group.stop], self.halting, self.policy.blocks) for group in groups
         ]
         return [
-            self._call(group, sentences, settings, batch, policy)
+            search_call(self.engine, sentences, group, policy, settings, batch=batch)
             for group, policy in zip(groups, policies, strict=True)
         ]
 

@@ -11,6 +11,7 @@ from anydepth.cli.options import (
     BleuDrop,
     Flops,
     PolicyHelp,
+    TimeShare,
     examples,
     say,
     settings_file,
@@ -105,6 +106,7 @@ def bench(
     policy: Policies = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     batch: Batches = None,
     beam: Beams = None,
@@ -142,7 +144,7 @@ def bench(
     )
     if run is not None:
         tell_if_unfinished(run)
-    wish = wish_of(average_exit, flops, bleu_drop)
+    wish = wish_of(average_exit, flops, bleu_drop, time)
     subject = BenchSubject(run=run, test=test, policies=policy or [], wish=wish)
     sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
     if shape is None:

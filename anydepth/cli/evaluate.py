@@ -16,6 +16,7 @@ from anydepth.cli.options import (
     LengthPenalty,
     PolicyHelp,
     RunFolder,
+    TimeShare,
     examples,
     say,
     tell_if_unfinished,
@@ -42,6 +43,7 @@ def evaluate(
     each_exit: Annotated[bool, typer.Option("--each-exit", help="Every fixed exit, then uniform exits.")] = False,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     against: Annotated[
         str | None,
@@ -66,7 +68,7 @@ def evaluate(
     from anydepth.search.decoding import DecodingOptions
 
     settings = EvaluationSettings(
-        wish=wish_of(average_exit, flops, bleu_drop),
+        wish=wish_of(average_exit, flops, bleu_drop, time),
         output=output,
         against=against,
         is_counted=executed,
