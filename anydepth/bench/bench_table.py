@@ -8,9 +8,10 @@ from itertools import groupby
 from anydepth.bench.bench_recipe import BenchRecipe
 from anydepth.bench.benchmark import Bench
 from anydepth.bench.cells import Result
-from anydepth.bench.contestants import ALL_WORDS, CTRANSLATE2
-from anydepth.bench.rounds import Spread, Turn, speedup
+from anydepth.bench.contestants import CTRANSLATE2
+from anydepth.clock.rounds import Spread, Turn, speedup
 from anydepth.evaluation.evaluation_table import aligned_table
+from anydepth.vocabulary.names import FULL
 
 EQUAL_BLEU = 0.3
 FULL_DEPTH = "full depth"
@@ -80,7 +81,7 @@ def cell_table(cell: tuple[str, int, int], results: Sequence[Result], labels: di
         ("system", lambda result: result.system),
         *([("model", lambda result: result.model)] if any(result.model for result in results) else []),
         ("policy", lambda result: labels[result.contestant]),
-        *([("words", words_cell)] if any(result.vocabulary != ALL_WORDS for result in results) else []),
+        *([("words", words_cell)] if any(result.vocabulary != FULL for result in results) else []),
         ("tokens/s", lambda result: f"{result.tokens_per_second.median:,.0f}"),
         ("/ CT2", lambda result: spread(result.ratio)),
         ("decoding", lambda result: middle(result.decoding_tokens_per_second, ",.0f")),

@@ -9,7 +9,7 @@ from pathlib import Path
 from jaxtyping import Int
 from torch import Tensor
 
-from anydepth.bench.bench_recipe import DECODING_ALONE, BenchRecipe, Machine, this_machine, versions
+from anydepth.bench.bench_recipe import DECODING_ALONE, BenchRecipe, versions
 from anydepth.bench.cells import Material, Result, run_cell
 from anydepth.bench.contestants import ForcedContestant, OwnContestant
 from anydepth.bench.field import (
@@ -24,8 +24,9 @@ from anydepth.bench.field import (
     rivals,
     threads,
 )
-from anydepth.bench.rounds import Clock
 from anydepth.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
+from anydepth.clock.machine import Machine, this_machine, timing_place
+from anydepth.clock.rounds import Clock
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, wished_names, wished_policies
@@ -37,7 +38,7 @@ from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import load_ctranslate2
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
-from anydepth.runs.operating_points import Wish, load_points
+from anydepth.runs.operating_points import PointSet, Wish, load_points
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY
 from anydepth.text.corpus import read_pairs
@@ -79,6 +80,8 @@ def bench_run(
                 f"warning: {name} was tuned with beam {found.beam}; the BLEU and exits of beam {', '.join(beams)} may "
                 "be others"
             )
+        if found is not None and wish is not None and (clocked := timed_elsewhere(found, wish, translator, settings)):
+            say(f"warning: the time of {name} was measured otherwise than here: {clocked}")
     distinct = list({policy.name: policy for policy in chosen}.values())
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][
         : settings.sentences
@@ -99,6 +102,17 @@ def bench_run(
         for entrant in taking_part:
             field += own_contestants(entrant, settings, say)
         return Bench(recipe, run_cells(field, material, settings, say, clock))
+
+
+def timed_elsewhere(found: PointSet, wish: Wish, translator: Translator, settings: BenchSettings) -> str:
+    """How every cell of the benchmark differs from the search that a wish by time was measured
+    with; empty where one does not."""
+    if wish.time is None or found.clock is None:
+        return ""
+    here = replace(timing_place(translator.engine, GREEDY.resolved(translator.config)), threads=settings.threads)
+    own, batches = found.clock.place, settings.batches
+    nearest = own.batch_sentences if own.batch_sentences in batches else batches[0]
+    return own.otherwise(replace(here, batch_sentences=nearest))
 
 
 def written_out(policies: Sequence[str], translator: Translator) -> list[str]:

@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from anydepth.bench.contestants import (
-    ALL_WORDS,
     CTRANSLATE2,
-    Call,
     Contestant,
     ContestantOutput,
     CTranslate2Contestant,
 )
-from anydepth.bench.rounds import (
+from anydepth.clock.calls import Call
+from anydepth.clock.rounds import (
     Clock,
     Spread,
     Turn,
@@ -29,6 +28,7 @@ from anydepth.evaluation.bleu import score_texts
 from anydepth.exits.flops import sentence_flops
 from anydepth.messages.say import Say
 from anydepth.search.decoding import SearchSettings
+from anydepth.vocabulary.names import FULL
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,8 @@ class Result:
     """
 
     system: str
-    model: str
     precision: str
     policy: str
-    vocabulary: str
     is_full_depth: bool
     batch: int
     beam: int
@@ -94,7 +92,6 @@ class Result:
     average_exit: float
     exit_counts: list[int]
     bleu: float | None
-    mean_words: float | None
     formula_mflops_per_token: float
     executed_mflops_per_token: float | None
     latency_p50_ms: float | None
@@ -110,6 +107,9 @@ class Result:
     efficiency: Spread | None
     seconds: list[float]
     first_seconds: list[float]
+    model: str = ""  # the run whose model it is; empty if there is but one
+    vocabulary: str = FULL
+    mean_words: float | None = None  # that a sentence chose among; None: not known
 
     @property
     def contestant(self) -> tuple[str, str]:
@@ -179,7 +179,7 @@ def look(contestant: Contestant, work: Work, material: Material) -> CellFacts:
 
 def mean_words(contestant: Contestant, outputs: Sequence[ContestantOutput]) -> float | None:
     """How many words a sentence could choose among, on average; None where that is not known."""
-    if contestant.vocabulary == ALL_WORDS:
+    if contestant.vocabulary == FULL:
         return contestant.shape.vocab
     known = [output.words for output in outputs if output.words is not None]
     return sum(known) / len(known) if known else None

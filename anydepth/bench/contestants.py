@@ -1,6 +1,6 @@
 """Who takes part in a benchmark: our engines with a policy, and CTranslate2 at full depth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -9,17 +9,18 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from anydepth.clock.calls import Call, search_call, search_calls
 from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import ForcedExits, Policy
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import check_ctranslate2, load_ctranslate2, search_options
 from anydepth.search.decoding import SearchSettings
+from anydepth.vocabulary.names import FULL
 from anydepth.vocabulary.selection import WordSelection
 
 PRECISIONS = ("fp32", "int8")
 CTRANSLATE2 = "ctranslate2"
-ALL_WORDS = "full"
 VOCABULARY_MAP = "map"  # the same table as CTranslate2 knows it
 COMPUTE_TYPES = {"fp32": "float32", "int8": "int8"}
 
@@ -33,15 +34,6 @@ class ContestantOutput:
     tokens: list[int]
     exits: list[int]
     words: int | None = None  # how many words the sentence chose among; None: all, or not known
-
-
-@dataclass(frozen=True)
-class Call:
-    """A piece of work that is timed as one, and the numbers of the sentences that it translates, in
-    the order of its results."""
-
-    numbers: Sequence[int]
-    run: Callable[[], Sequence[Any]]
 
 
 @runtime_checkable
@@ -107,7 +99,7 @@ class OwnContestant:
     @property
     def vocabulary(self) -> str:
         """The selection's name."""
-        return ALL_WORDS if self.words is None else self.words.name
+        return FULL if self.words is None else self.words.name
 
     @property
     def shape(self) -> DecoderShape:
@@ -127,8 +119,7 @@ class OwnContestant:
 
     def calls(self, sentences: Sentences, settings: SearchSettings, *, batch: int) -> list[Call]:
         """One search for all, or one per sentence."""
-        groups = [[number] for number in range(len(sentences))] if batch == 1 else [list(range(len(sentences)))]
-        return [self._call(group, sentences, settings, batch, self.policy) for group in groups]
+        return search_calls(self.engine, sentences, self.policy, replace(settings, words=self.words), batch=batch)
 
     def read(self, result: Any) -> ContestantOutput:
         """The best hypothesis."""
@@ -137,14 +128,6 @@ class OwnContestant:
     def executed_flops(self) -> int | None:
         """What the engine has counted."""
         return self.engine.executed_flops()
-
-    def _call(
-        self, group: Sequence[int], sentences: Sentences, settings: SearchSettings, batch: int, policy: Policy
-    ) -> Call:
-        chosen = [sentences[number] for number in group]
-        room = len(chosen) * settings.beam * (1 + max(len(ids) for ids in chosen))  # for all: `batch` is the only limit
-        limited = replace(settings, batch_tokens=room, batch_sentences=batch, words=self.words)
-        return Call(group, lambda: self.engine.search(chosen, policy, limited))
 
 
 @dataclass(frozen=True)
@@ -162,7 +145,7 @@ class ForcedContestant(OwnContestant):
             ForcedExits(self.table[group.start : group.stop], self.halting, self.policy.blocks) for group in groups
         ]
         return [
-            self._call(group, sentences, settings, batch, policy)
+            search_call(self.engine, sentences, group, policy, replace(settings, words=self.words), batch=batch)
             for group, policy in zip(groups, policies, strict=True)
         ]
 
@@ -188,7 +171,7 @@ class CTranslate2Contestant:
     @property
     def vocabulary(self) -> str:
         """Whether there is a map."""
-        return VOCABULARY_MAP if self.has_map else ALL_WORDS
+        return VOCABULARY_MAP if self.has_map else FULL
 
     @property
     def policy_name(self) -> str:

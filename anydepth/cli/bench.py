@@ -11,6 +11,7 @@ from anydepth.cli.options import (
     BleuDrop,
     Flops,
     PolicyHelp,
+    TimeShare,
     examples,
     say,
     settings_file,
@@ -122,6 +123,7 @@ def bench(
     policy: Policies = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     each_exit: EachExit = False,
     each_point: EachPoint = False,
@@ -164,7 +166,7 @@ def bench(
         vocabulary=vocabulary,
     )
     policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
-    subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop))
+    subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
     sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
     if shape is None:
         output.write(run_bench(subject, settings))

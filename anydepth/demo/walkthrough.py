@@ -38,7 +38,7 @@ SAMPLES = (50, 66, 80)
 BUDGETS = (1.5, 2.0, 3.0)  # average exits
 CLOCK_BUDGET, BATCH, ROUNDS = 2.0, 64, 3  # of the table of engines
 TUNED = ("confidence", "geometric")
-TUNING = TuneSettings(candidates=3000, segment=0.5)
+TUNING = TuneSettings(objective="average-exit", candidates=3000, segment=0.5)
 
 
 def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:

@@ -11,9 +11,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from anydepth.bench.bench_table import policy_labels
 from anydepth.bench.cells import Result
-from anydepth.bench.contestants import ALL_WORDS
 from anydepth.errors import UsageError
 from anydepth.figures.style import INK, TEXT_WIDTH, drawing
+from anydepth.vocabulary.names import FULL
 
 # Okabe and Ito's colours; full depth has stripes and every bar its name, for prints without colour.
 SYSTEM_COLOURS = {"ctranslate2": "#888888", "torch": "#E69F00", "onnx": "#56B4E9", "native": "#0072B2"}
@@ -75,7 +75,7 @@ def bar_name(bar: Bar, labels: dict[tuple[str, str], str]) -> str:
     """What stands beside a bar."""
     system, model, policy, vocabulary = bar
     parts = [system, f"{labels[model, policy]}{f' of {model}' if model else ''}"]
-    return ", ".join([*parts, *([] if vocabulary == ALL_WORDS else [vocabulary])])
+    return ", ".join([*parts, *([] if vocabulary == FULL else [vocabulary])])
 
 
 def _draw_cell(axis: Axes, results: Sequence[Result], contestants: Sequence[Bar]) -> None:

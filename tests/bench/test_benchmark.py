@@ -13,14 +13,16 @@ import torch
 from evaluation.translators import make_run, quiet, training_pairs, write_pairs
 from tiny import BLOCKS, tiny_config
 
-from anydepth.bench.bench_recipe import BenchRecipe, Machine, cpu_name
+from anydepth.bench.bench_recipe import BenchRecipe
 from anydepth.bench.bench_table import bench_json, bench_table, engines_table
 from anydepth.bench.benchmark import Bench, bench_run, bench_shape, exit_shares, forced
 from anydepth.bench.cells import CellFacts, Flops, Material, compare
-from anydepth.bench.contestants import CTRANSLATE2, Call, Contestant, CTranslate2Contestant, OwnContestant
+from anydepth.bench.contestants import CTRANSLATE2, Contestant, CTranslate2Contestant, OwnContestant
 from anydepth.bench.field import BenchSettings, engines
-from anydepth.bench.rounds import Spread, Turn, Work, decoding_speedup, interleave, latency, speedup
 from anydepth.bench.shape import Sizes, drawn_exits, parse_shares, random_sentences, shaped_model
+from anydepth.clock.calls import Call
+from anydepth.clock.machine import Machine, cpu_name
+from anydepth.clock.rounds import Spread, Turn, Work, decoding_speedup, interleave, latency, speedup
 from anydepth.errors import UsageError
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.policies import FixedExit
