@@ -25,7 +25,7 @@ from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.vocabulary.names import FULL, LEARNED, TABLE, VocabularyName, parse_vocabulary
 from anydepth.vocabulary.selection import WordSelection
 
-SIZES = {TABLE: (20.0, 50.0, 100.0), LEARNED: (0.9, 0.7, 0.5)}
+SIZES = {TABLE: (20.0, 50.0, 100.0), LEARNED: (0.1, 0.03, 0.01)}
 
 
 @dataclass(frozen=True, kw_only=True)

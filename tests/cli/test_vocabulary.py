@@ -65,7 +65,7 @@ def test_a_learned_selection_is_trained_and_checked(own_run: Path, held_out: Pat
     full, learned = found["measured"]
     assert learned["vocabulary"] == "learned:0.5" and learned["words"] < full["words"]
     assert learned["coverage"] > 0.9, "all words of this language were seen"
-    assert "training a word selection on 60 pairs, at most 30 updates or 10 minutes" in outcome.err
+    assert "training a word selection on 60 of 60 pairs, at most 30 updates or 10 minutes" in outcome.err
     line = json.loads(done("translate", own_run, "--vocabulary", "learned:0.9", "--json", stdin=b"hund\n").out)
     assert line["words"] < 310
 
