@@ -28,7 +28,8 @@ Size = Annotated[
     list[float] | None,
     typer.Option(
         metavar="K|P",
-        help="Size to measure, as in table:K or learned:P; may be repeated. Default: 20, 50, 100, or 0.9, 0.7, 0.5.",
+        help="Size to measure, as in table:K or learned:P; may be repeated. Default: 20, 50, 100, or 0.03, 0.01, "
+        "0.003.",
     ),
 ]
 Tolerance = Annotated[float, typer.Option(min=0.0, max=100.0, help="BLEU that the chosen setting may cost.")]

@@ -13,7 +13,7 @@ from anydepth.evaluation.measure import measure
 from anydepth.inference.translator import Translation, Translator
 from anydepth.messages.say import Say
 from anydepth.model.source import EncodedSource
-from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, save_checked
+from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, load_checked, save_checked
 from anydepth.runs.operating_points import text_fingerprint, weights_fingerprint
 from anydepth.runs.run import Run, changing, training_data
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
@@ -25,7 +25,7 @@ from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.vocabulary.names import FULL, LEARNED, TABLE, VocabularyName, parse_vocabulary
 from anydepth.vocabulary.selection import WordSelection
 
-SIZES = {TABLE: (20.0, 50.0, 100.0), LEARNED: (0.9, 0.7, 0.5)}
+SIZES = {TABLE: (20.0, 50.0, 100.0), LEARNED: (0.03, 0.01, 0.003)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +70,7 @@ def find_vocabulary(
     with changing(folder):
         translator, run = Translator.load(folder), Run(folder)
         text = held_out(translator, run, valid, say)
+        load_checked(run)  # a damaged file is reported before the work and not after it
         learn(run)
         return check_vocabulary(translator, run, text, settings, say=say)
 
@@ -81,7 +82,8 @@ def check_vocabulary(
     run.
 
     The chosen setting is that with the fewest words among those whose BLEU is within the tolerance
-    of what all words give.
+    of what all words give. Settings of another kind that were measured the same way before are
+    chosen from, too.
     """
     names = [FULL, *settings.vocabularies]
     selections = {name: translator.words(name) for name in names}
@@ -105,7 +107,7 @@ def check_vocabulary(
     search = translator.search_settings(replace(settings.decoding, vocabulary=FULL))
     found = CheckedVocabulary(
         weights=weights_fingerprint(run),
-        chosen=chosen_vocabulary(measured, settings.tolerance),
+        chosen=None,
         tolerance=settings.tolerance,
         beam=search.beam,
         length_penalty=search.length_penalty,
@@ -116,8 +118,20 @@ def check_vocabulary(
         pieces=translator.target_tokenizer.size,
         measured=tuple(measured),
     )
+    everything = (*measured, *still_true(load_checked(run), found))
+    found = replace(found, measured=everything, chosen=chosen_vocabulary(everything, settings.tolerance))
     save_checked(run, found)
     return found
+
+
+def still_true(earlier: CheckedVocabulary | None, found: CheckedVocabulary) -> list[MeasuredVocabulary]:
+    """What an earlier check measured the same way of other kinds of selections, which are as they
+    were."""
+    way = ("weights", "valid_fingerprint", "beam", "length_penalty", "engine")
+    if earlier is None or any(getattr(earlier, name) != getattr(found, name) for name in way):
+        return []
+    again = {parse_vocabulary(each.vocabulary).kind for each in found.measured}
+    return [each for each in earlier.measured if parse_vocabulary(each.vocabulary).kind not in again]
 
 
 def chosen_vocabulary(measured: Sequence[MeasuredVocabulary], tolerance: float) -> str | None:

@@ -43,11 +43,14 @@ class MeasuredVocabulary:
     coverage: Share
     same: Annotated[int, Field(ge=0, le=MOST_UPDATES)]
 
+    def __post_init__(self) -> None:
+        parse_vocabulary(self.vocabulary)
+
 
 @dataclass(frozen=True)
 class CheckedVocabulary:
-    """vocabulary.json: the settings that one check measured, all words first, and the one that it
-    chose; None where no selection was within the tolerance."""
+    """vocabulary.json: the settings that were measured, all words first, and the one that was
+    chosen; None where no selection was within the tolerance."""
 
     weights: str
     chosen: str | None

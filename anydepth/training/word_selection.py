@@ -19,13 +19,14 @@ from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import weights_fingerprint
 from anydepth.runs.run import Run, usable_data
 from anydepth.runs.word_selections import LearnedWordsRecipe, save_learned
-from anydepth.text.batches import Batch, BatchStream, Position, make_batch
+from anydepth.text.batches import BatchStream, Position, make_source
 from anydepth.text.tokens import TokenPairs
 from anydepth.vocabulary.alignment import gathered
 from anydepth.vocabulary.learned_selection import pooled_states
 from anydepth.vocabulary.standing_words import always_words
 
-PAIRS_COUNTED = 1_000_000  # the words that are always there are the most frequent ones of so many pairs
+MOST_NUMBERS = 2**26  # of pooled states, which are kept in memory
+SMALLEST_SCALE = 1e-3  # of a dimension that hardly differs between sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +38,53 @@ class SelectionTraining:
     """
 
     updates: int = 2000
-    minutes: float = 10.0
+    minutes: float = 10.0  # half of them for the encoder
+    sentences: int = 256  # of an update
     positive_weight: float = 10.0
-    learning_rate: float = 3e-3
-    batch_tokens: int = 4096
+    learning_rate: float = 0.1
+    batch_tokens: int = 4096  # that are encoded together
     frequent: int = 100
     seed: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class PooledStates:
+    """The encoder's pooled states of some pairs, computed once because the encoder stays as it is,
+    and the words of their targets."""
+
+    numbers: Int[np.ndarray, " pair"]
+    states: Float[Tensor, "pair encoder_dim"]
+    words: Int[np.ndarray, " word"]
+    starts: Int[np.ndarray, " pair_and_end"]  # where the words of each pair begin
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, model: Transformer, pairs: TokenPairs, settings: SelectionTraining, say: Say) -> "PooledStates":
+        """Those of all pairs, or of as many as memory and half of the time allow, in the order of a
+        training with that seed."""
+        most = min(len(pairs), max(1, MOST_NUMBERS // model.config.encoder.dim))
+        stream = BatchStream(pairs, max_tokens=settings.batch_tokens, seed=settings.seed)
+        started, numbers, states, seen = time.monotonic(), [], [], 0
+        with ProgressBar(most, "sentences encoded", say) as bar:
+            for indices, _ in stream.from_position(Position()):
+                source, mask = make_source([pairs.source(int(number))[: model.config.max_length] for number in indices])
+                states.append(pooled_states(EncodedSource(source, mask, model.encode(source, mask))))
+                numbers.append(indices)
+                seen += len(indices)
+                bar.add(min(len(indices), most - (seen - len(indices))))
+                if seen >= most or time.monotonic() - started > 30 * settings.minutes:
+                    break
+        chosen = np.concatenate(numbers)[:most]
+        words, lengths = gathered(pairs.target_side, chosen)
+        return cls(chosen, torch.cat(states)[:most].clone(), words, np.concatenate([[0], lengths.cumsum()]))
+
+    def occurring(self, rows: Int[Tensor, " sentence"], vocab: int) -> Float[Tensor, "sentence vocab"]:
+        """1 where a word occurs in the target of one of these pairs, 0 elsewhere."""
+        occurs = torch.zeros(len(rows), vocab)
+        for place, row in enumerate(rows.tolist()):
+            words = self.words[self.starts[row] : self.starts[row + 1]]
+            occurs[place, torch.from_numpy(words).long()] = 1.0
+        return occurs
 
 
 def train_selection(
@@ -54,14 +96,15 @@ def train_selection(
     source, target = run.tokenizers()
     pairs = data.pairs("train")
     most = f"at most {settings.updates:,} updates or {settings.minutes:g} minutes"
-    say(f"training a word selection on {len(pairs):,} pairs, {most}")
-    occurrences = piece_counts(pairs, target.size, seed=settings.seed)
-    classifier, updates = trained_classifier(model, pairs, occurrences, settings, say)
+    states = PooledStates.of(model, pairs, settings, say)
+    say(f"training a word selection on {len(states.numbers):,} of {len(pairs):,} pairs, {most}")
+    occurrences = np.bincount(states.words, minlength=target.size)
+    weight, bias, updates = trained_classifier(states, occurrences, settings, say)
     recipe = LearnedWordsRecipe(
         source_tokenizer=source.fingerprint,
         target_tokenizer=target.fingerprint,
         data=data.fingerprint,
-        pairs=len(pairs),
+        pairs=len(states.numbers),
         frequent=settings.frequent,
         seed=settings.seed,
         weights=weights_fingerprint(run),
@@ -70,72 +113,50 @@ def train_selection(
         learning_rate=settings.learning_rate,
     )
     always = always_words(target, occurrences, frequent=settings.frequent)
-    save_learned(run, classifier.weight, classifier.bias, always, recipe)
+    save_learned(run, weight, bias, always, recipe)
     return recipe
 
 
 def trained_classifier(
-    model: Transformer,
-    pairs: TokenPairs,
-    occurrences: Int[np.ndarray, " target_vocab"],
-    settings: SelectionTraining,
-    say: Say,
-) -> tuple[nn.Linear, int]:
-    """The classifier of the pooled states after all updates, or as many as there was time for, and
+    states: PooledStates, occurrences: Int[np.ndarray, " target_vocab"], settings: SelectionTraining, say: Say
+) -> tuple[Float[Tensor, "target_vocab encoder_dim"], Float[Tensor, " target_vocab"], int]:
+    """Weight and bias of the classifier after all updates, or as many as there was time for, and
     their number; the learning rate falls to 0 in a straight line."""
-    classifier = fresh_classifier(model.config.encoder.dim, occurrences, len(pairs))
+    mean, scale = states.states.mean(dim=0), states.states.std(dim=0, correction=0).clamp(min=SMALLEST_SCALE)
+    classifier = fresh_classifier(len(mean), occurrences, len(states.states))
     optimizer = torch.optim.Adam(classifier.parameters())
-    stream = BatchStream(pairs, max_tokens=settings.batch_tokens, seed=settings.seed)
-    started, updates = time.monotonic(), 0
+    generator = torch.Generator().manual_seed(settings.seed)
+    started, updates, spent = time.monotonic(), 0, 0.0
     with ProgressBar(settings.updates, "updates", say) as bar:
-        for indices, _ in stream.from_position(Position()):
-            spent = max(updates / settings.updates, (time.monotonic() - started) / (60 * settings.minutes))
-            if updates == settings.updates or (updates and spent >= 1):
-                break
-            optimizer.param_groups[0]["lr"] = settings.learning_rate * max(1 - spent, 0.01)
-            batch = make_batch(pairs, indices).cut(model.config.max_length + 1)
+        while updates < settings.updates and (spent < 1 or updates == 0):
+            rows = torch.randint(len(states.states), (settings.sentences,), generator=generator)
+            optimizer.param_groups[0]["lr"] = settings.learning_rate * max(1 - spent, 0.0)
             optimizer.zero_grad()
-            torch.autograd.backward(occurrence_loss(classifier, model, batch, settings.positive_weight))
+            logits = classifier((states.states[rows] - mean) / scale)
+            torch.autograd.backward(occurrence_loss(logits, states.occurring(rows, len(occurrences)), settings))
             optimizer.step()
             updates += 1
+            spent = max(updates / settings.updates, (time.monotonic() - started) / (30 * settings.minutes))
             bar.add(1)
-    return classifier, updates
+    weight = classifier.weight.detach() / scale
+    return weight, classifier.bias.detach() - weight @ mean, updates
 
 
-def fresh_classifier(dim: int, occurrences: Int[np.ndarray, " target_vocab"], pairs: int) -> nn.Linear:
+def fresh_classifier(dim: int, occurrences: Int[np.ndarray, " target_vocab"], sentences: int) -> nn.Linear:
     """A classifier that knows nothing of the source: each word's odds are those of its frequency."""
     classifier = nn.Linear(dim, len(occurrences))
-    shares = torch.from_numpy((occurrences + 0.5) / (pairs + 1.0)).clamp(max=0.99).float()
+    shares = torch.from_numpy((occurrences + 0.5) / (sentences + 1.0)).clamp(max=0.99).float()
     with torch.no_grad():
         classifier.weight.zero_()
         classifier.bias.copy_(torch.logit(shares))
     return classifier
 
 
-def occurrence_loss(classifier: nn.Linear, model: Transformer, batch: Batch, positive_weight: float) -> Tensor:
-    """The mean over sentences of the cross-entropy of which words occur, summed over words."""
-    with torch.no_grad():
-        memory = model.encode(batch.source, batch.source_mask)
-        pooled = pooled_states(EncodedSource(batch.source, batch.source_mask, memory))
-    occurs = occurring_words(batch, classifier.out_features)
+def occurrence_loss(
+    logits: Float[Tensor, "sentence vocab"], occurs: Float[Tensor, "sentence vocab"], settings: SelectionTraining
+) -> Float[Tensor, ""]:
+    """The cross-entropy of which words occur, summed over words, as a mean over sentences."""
     loss = F.binary_cross_entropy_with_logits(
-        classifier(pooled), occurs, pos_weight=torch.tensor(positive_weight), reduction="sum"
+        logits, occurs, pos_weight=torch.tensor(settings.positive_weight), reduction="sum"
     )
-    return loss / len(occurs)
-
-
-def occurring_words(batch: Batch, vocab: int) -> Float[Tensor, "sentence vocab"]:
-    """1 where a word occurs in the target of a sentence."""
-    occurs = torch.zeros(len(batch.targets), vocab)
-    sentences, places = batch.target_mask.nonzero(as_tuple=True)
-    occurs[sentences, batch.targets[sentences, places]] = 1.0
-    return occurs
-
-
-def piece_counts(pairs: TokenPairs, vocab: int, *, seed: int) -> Int[np.ndarray, " target_vocab"]:
-    """How often each target piece occurs in the pairs, or in as many as are counted."""
-    numbers = np.arange(len(pairs))
-    if len(pairs) > PAIRS_COUNTED:
-        numbers = np.sort(np.random.default_rng(seed).choice(len(pairs), size=PAIRS_COUNTED, replace=False))
-    counts: Int[np.ndarray, " target_vocab"] = np.bincount(gathered(pairs.target_side, numbers)[0], minlength=vocab)
-    return counts
+    return loss / len(logits)

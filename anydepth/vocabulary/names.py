@@ -10,7 +10,7 @@ from anydepth.limits import MOST_PIECES
 FULL, TABLE, LEARNED = "full", "table", "learned"
 VOCABULARY_FORMS = {FULL: "full", TABLE: "table[:K]", LEARNED: "learned[:P]"}
 DEFAULT_PER_PIECE = 50
-DEFAULT_PROBABILITY = 0.5
+DEFAULT_PROBABILITY = 0.01
 MOST_DIGITS = 9
 
 

@@ -65,9 +65,23 @@ def test_a_learned_selection_is_trained_and_checked(own_run: Path, held_out: Pat
     full, learned = found["measured"]
     assert learned["vocabulary"] == "learned:0.5" and learned["words"] < full["words"]
     assert learned["coverage"] > 0.9, "all words of this language were seen"
-    assert "training a word selection on 60 pairs, at most 30 updates or 10 minutes" in outcome.err
+    assert "training a word selection on 60 of 60 pairs, at most 30 updates or 10 minutes" in outcome.err
     line = json.loads(done("translate", own_run, "--vocabulary", "learned:0.9", "--json", stdin=b"hund\n").out)
     assert line["words"] < 310
+
+
+def test_a_second_kind_competes_with_the_first_where_both_were_measured_alike(
+    checked: tuple[Path, Outcome], held_out: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(checked[0], tmp_path / "both")
+    training = ["--learned", "--updates", 1, "--size", 0.5, "--frequent", 100]
+    found = json.loads(
+        done("vocabulary", folder, "--valid", held_out, *training, "--beam", 1, "--tolerance", 100, "--json").out
+    )
+    assert [each["vocabulary"] for each in found["measured"]] == ["full", "learned:0.5", "table:3", "table:40"]
+    assert found["chosen"] == min(found["measured"], key=lambda each: each["words"])["vocabulary"]
+    other = json.loads(done("vocabulary", folder, "--valid", held_out, *training, "--beam", 2, "--json").out)
+    assert [each["vocabulary"] for each in other["measured"]] == ["full", "learned:0.5"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from anydepth.model.checkpoint import save_tensors
 from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, load_checked, save_checked
 from anydepth.runs.operating_points import weights_fingerprint
 from anydepth.runs.run import Run
+from anydepth.runs.vouching import seal_run
 from anydepth.runs.word_selections import TableSettings, learn_table
 from anydepth.search.decoding import DecodingOptions
 from anydepth.training.word_selection import SelectionTraining, train_selection
@@ -134,6 +135,8 @@ def test_stored_settings_that_cannot_be_are_refused(own: Run) -> None:
     own.vocabulary_file.write_text(own.vocabulary_file.read_text().replace("table:1", "tabel:1"), encoding="utf-8")
     with pytest.raises(RunError, match=r"vocabulary.json is not as the run wrote it"):
         Translator.load(own.folder, engine="torch").translate(LINES)
+    with pytest.raises(RunError, match=r"vocabulary.json cannot be read \(there is no vocabulary setting 'tabel:1'"):
+        seal_run(own.folder)
     own.seal.make()
     with pytest.raises(RunError, match=r"vocabulary.json cannot be read as vocabulary settings \(.*tabel:1.*remove it"):
         Translator.load(own.folder, engine="torch").translate(LINES)

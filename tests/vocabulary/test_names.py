@@ -43,7 +43,7 @@ def test_a_setting_is_read_and_written(text: str, meant: VocabularyName) -> None
             (
                 f"learned:{size}",
                 f"--vocabulary learned:{size}: the probability that a word must exceed must lie between 0 and 1, as "
-                "in learned:0.5",
+                "in learned:0.01",
             )
             for size in ("", "0", "1", "-0.1", "nan", "inf", "1e400", "0x1")
         ),

@@ -55,7 +55,7 @@ class Engine(ABC):
 
     def supports_words(self, words: WordSelection) -> str | None:
         """None if the engine can search among selected words, else the reason why it cannot."""
-        return f"it does not choose among selected words, as {words.name} asks"
+        return "it does not choose among selected words"
 
     @abstractmethod
     def own_search(
