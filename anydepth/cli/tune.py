@@ -62,7 +62,14 @@ Segment = Annotated[
         help="Width of the segments of the cost; each gets a point. Default: 0.05 of full depth's, or 0.25 exits.",
     ),
 ]
-Decoded = Annotated[int, typer.Option(min=1, max=MOST_CANDIDATES, help="Candidates that replay decodes per segment.")]
+Decoded = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=MOST_CANDIDATES,
+        help="Candidates that replay decodes in each segment. Default: 3, or 1 for average-exit.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another seed tries other candidates.")]
 BatchSize = Annotated[
     int | None,
@@ -97,7 +104,7 @@ def tune(
     method: Method = "replay",
     candidates: Candidates = 10_000,
     segment: Segment = None,
-    decoded: Decoded = 1,
+    decoded: Decoded = None,
     seed: Seed = 1,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,

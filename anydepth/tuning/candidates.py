@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
+from anydepth.exits.thresholds import is_deciding
 from anydepth.tuning.replay import Replayed, ReplayRecord, replay
 
 DIGITS = 5  # thresholds are rounded before they are measured, so that their names tell them exactly
@@ -35,16 +36,31 @@ def search_candidates(
         from_quantiles(levels, generator.random((quarter, decisions)), generator),
         generator.random((quarter, decisions)),
     ]
-    first = np.round(np.concatenate(drawn)[:count], DIGITS)
+    first = named_thresholds(np.concatenate(drawn)[:count])
     costs, worth = replay(own, first), replay(given, first)
     left = count - len(first)
     if left == 0:
         return first, costs, worth
     parents = first[promising(cost_of(costs), worth.log_likelihoods, segment=segment, count=8)]
     changed = changed_thresholds(levels, parents[generator.integers(len(parents), size=left)], generator)
-    more = np.round(changed, DIGITS)
+    more = named_thresholds(changed)
     later_costs, later_worth = replay(own, more), replay(given, more)
     return np.concatenate([first, more]), _joined(costs, later_costs), _joined(worth, later_worth)
+
+
+def named_thresholds(drawn: Float[np.ndarray, "candidate decision"]) -> Float[np.ndarray, "candidate decision"]:
+    """The thresholds as they are measured: rounded, and 0 from the first 0 on, since no token is
+    left there."""
+    rounded = np.round(drawn, DIGITS)
+    return np.where(np.logical_and.accumulate(rounded > 0, axis=1), rounded, 0.0)
+
+
+def decision_patterns(candidates: Float[np.ndarray, "candidate decision"]) -> Int[np.ndarray, " candidate"]:
+    """A number for the exits at which a candidate decides and the one at which all leave: the same
+    for those that differ in the height of thresholds alone."""
+    kinds = np.where(is_deciding(candidates), 2, np.logical_and.accumulate(candidates > 0, axis=1))
+    patterns: Int[np.ndarray, " candidate"] = np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1)
+    return patterns
 
 
 def with_few_decisions(
@@ -107,19 +123,27 @@ def changed_thresholds(
 
 
 def promising(
-    costs: Float[np.ndarray, " candidate"], worth: Float[np.ndarray, " candidate"], *, segment: float, count: int
+    costs: Float[np.ndarray, " candidate"],
+    worth: Float[np.ndarray, " candidate"],
+    *,
+    segment: float,
+    count: int,
+    patterns: Int[np.ndarray, " candidate"] | None = None,
 ) -> Int[np.ndarray, " chosen"]:
     """The `count` candidates of the highest worth in each segment of the cost, best first within a
     segment.
 
     Of candidates that cost and are worth the same, which do the same everywhere, only the first is
-    looked at.
+    looked at; with `patterns`, also only the best of each pattern in a segment.
     """
     if not len(costs):
         return np.empty(0, dtype=np.int64)
     different = np.sort(np.unique(np.stack([costs, worth]), axis=1, return_index=True)[1])
     numbers = segment_numbers(costs, segment)[different]
     order = np.lexsort((-worth[different], numbers))
+    if patterns is not None:
+        pairs = np.stack([numbers[order], patterns[different][order]])
+        order = order[np.sort(np.unique(pairs, axis=1, return_index=True)[1])]
     ranks = np.arange(len(order)) - np.searchsorted(numbers[order], numbers[order])
     chosen: Int[np.ndarray, " chosen"] = different[order[ranks < count]]
     return chosen
@@ -141,7 +165,8 @@ def for_missed_segments(
     decoded ones tell; it is the factor of what lies above the `least` possible cost.
     """
     missed = np.setdiff1d(segment_numbers(costs[chosen], segment), segment_numbers(decoded, segment))
-    left = np.setdiff1d(np.arange(len(costs)), chosen)
+    is_done = (costs[:, None] == costs[chosen]) & (worth[:, None] == worth[chosen])  # or does the same as one
+    left = np.flatnonzero(~is_done.any(axis=1))
     is_telling = costs[chosen] > least  # what always stops at once tells nothing of the factor
     if not len(missed) or not len(left) or not is_telling.any():
         return left[:0]

@@ -54,8 +54,7 @@ class PointTimer:
         median over the rounds."""
         reference = self.full_depth
         others = [search for search in searches if not search.is_same(reference)]
-        full, *turns = self.seconds([reference, *others])
-        shares = iter([median(own / whole for own, whole in zip(each, full, strict=True)) for each in turns])
+        shares = iter(shares_of_first(self.seconds([reference, *others]))[1:])
         return [1.0 if search.is_same(reference) else next(shares) for search in searches]
 
     def seconds(self, searches: Sequence[TunedSearch]) -> list[list[float]]:
@@ -77,12 +76,18 @@ class PointTimer:
             engine, sentences, policy, settings = self._parts(search)
             exits = [best.exits for best, *_ in engine.search(sentences, policy, settings)]
             works.append(SearchWork.of_search(shape, policy, exits, None if search.words is None else sizes))
-        prices = fit_prices(works, [median(turns) for turns in self.seconds(searches)])
+        turns = self.seconds(searches)
+        prices = fit_prices(works, [share * median(turns[0]) for share in shares_of_first(turns)])
         self.say(prices.describe(shape))
         return prices
 
     def _parts(self, search: TunedSearch) -> tuple[Engine, Sequence[Sequence[int]], Policy, SearchSettings]:
         return self.engine, self.sentences, search.policy, replace(self.settings, words=search.words)
+
+
+def shares_of_first(turns: Sequence[Sequence[float]]) -> list[float]:
+    """The median over the rounds of what each took, over what the first took in the same round."""
+    return [median(own / first for own, first in zip(each, turns[0], strict=True)) for each in turns]
 
 
 def probing_searches(own: ReplayRecord, engine: Engine, words: WordSelection | None) -> list[TunedSearch]:

@@ -30,6 +30,7 @@ from anydepth.runs.run import Run, changing
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.tuning.candidates import (
     DIGITS,
+    decision_patterns,
     for_missed_segments,
     promising,
     rank_correlation,
@@ -44,7 +45,10 @@ from anydepth.tuning.valid_text import validation_text
 from anydepth.vocabulary.names import FULL
 from anydepth.vocabulary.selection import WordSelection
 
-SEGMENTS = {"time": 0.05, "flops": 0.05, "average-exit": 0.25}  # their widths where nobody says
+# Where nobody says: the width of the segments, and how many candidates are decoded in each. Replay
+# ranks thresholds of the same exits well, and less well which exits should decide.
+SEGMENTS = {"time": 0.05, "flops": 0.05, "average-exit": 0.25}
+DECODED = {"time": 3, "flops": 3, "average-exit": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +65,7 @@ class TuneSettings:
     method: str = "replay"
     candidates: int = 10_000
     segment: float | None = None
-    decoded: int = 1
+    decoded: int | None = None
     seed: int = 1
     decoding: DecodingOptions = AS_CONFIGURED
     int8: bool = False
@@ -74,7 +78,11 @@ class TuneSettings:
             raise UsageError(f"--method {self.method} is unknown; use replay or decode")
         if self.objective not in (None, *OBJECTIVES):
             raise UsageError(f"--objective {self.objective} is unknown; use {', '.join(OBJECTIVES)}")
-        if self.candidates < 1 or self.decoded < 1 or not (self.segment is None or self.segment > 0):
+        if (
+            self.candidates < 1
+            or (self.decoded is not None and self.decoded < 1)
+            or not (self.segment is None or self.segment > 0)
+        ):
             raise UsageError("tuning needs at least one candidate, one decoding a segment and segments wider than 0")
         named = {"--batch": self.batch, "--rounds": self.rounds, "--timed": self.timed}
         for name, value in named.items():
@@ -160,6 +168,7 @@ class Tuner:
         is_fast = isinstance(engine, NativeEngine)
         self.objective: Objective = settings.objective or ("time" if is_fast else "flops")
         self.segment = SEGMENTS[self.objective] if settings.segment is None else settings.segment
+        self.per_segment = DECODED[self.objective] if settings.decoded is None else settings.decoded
         self.decisions = decoded.blocks - 1
         self.timed_numbers = spread_out(decoded.sentences, settings.timed)
         timed = [decoded.sentences[number] for number in self.timed_numbers]
@@ -221,7 +230,8 @@ class Tuner:
         sensible = self.sensible(candidates, cost_of(taken))
         costs, quality = cost_of(taken)[sensible], worth.log_likelihoods[sensible]
         candidates = candidates[sensible]
-        chosen = promising(costs, quality, segment=segment, count=self.settings.decoded)
+        patterns = None if self.objective == "average-exit" else decision_patterns(candidates)
+        chosen = promising(costs, quality, segment=segment, count=self.per_segment, patterns=patterns)
         exits, shares = (f"{min(each):.2f}-{max(each):.2f}" for each in (taken.average_exits, taken.flops_shares))
         self.say(
             f"replayed {count:,} candidates (AE {exits}, FLOPs {shares} of full depth); decoding the "
