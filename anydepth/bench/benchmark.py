@@ -82,6 +82,9 @@ def bench_run(
             )
         if found is not None and wish is not None and (clocked := timed_elsewhere(found, wish, translator, settings)):
             say(f"warning: the time of {name} was measured otherwise than here: {clocked}")
+    if settings.vocabulary is None:
+        tuned = [found.vocabulary for _, found in wanted if found is not None]
+        settings = replace(settings, vocabulary=tuned[0] if tuned else None)
     distinct = list({policy.name: policy for policy in chosen}.values())
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][
         : settings.sentences

@@ -20,9 +20,11 @@ from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.policies import Policy
+from anydepth.files.atomic import write_text
 from anydepth.inference.engines.choice import check_engine, make_engine
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import write_checksums, write_ctranslate2
+from anydepth.inference.export.vocabulary_map import MAP_NAME, vocabulary_map
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.run import Run
@@ -208,6 +210,8 @@ def write_rival(entrant: CTranslate2Entrant, folder: Path, precision: str) -> No
         exit=entrant.model.blocks,
         quantization="int8" if precision == "int8" else None,
     )
+    if entrant.table is not None:
+        write_text(folder / MAP_NAME, vocabulary_map(entrant.table, entrant.source_pieces, entrant.target_pieces))
     write_checksums(folder, weights=None)
 
 

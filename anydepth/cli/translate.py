@@ -24,7 +24,7 @@ from anydepth.cli.options import (
     say,
     tell_if_unfinished,
     wish_of,
-    wished_policy,
+    wished_search,
 )
 from anydepth.errors import UsageError
 from anydepth.inference.engines.names import AUTOMATIC
@@ -81,14 +81,16 @@ def translate(
     translator = Translator.load(run, engine=engine, int8=int8)
     tell_if_unfinished(run)
     decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, vocabulary=vocabulary)
+    wish = wish_of(average_exit, flops, bleu_drop, time)
+    chosen, decoding = wished_search(translator, policy, wish, decoding)
     lines = translator.translate_stream(
         input_lines(source),
-        policy=wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop, time), decoding),
+        policy=chosen,
         beam=beam,
         length_penalty=length_penalty,
         best=best,
         batch_tokens=batch_tokens,
-        vocabulary=vocabulary,
+        vocabulary=decoding.vocabulary,
     )
     if show_exits:
         print_exits(warned(lines, translator), blocks=translator.model.blocks)

@@ -95,7 +95,10 @@ def evaluate_run(
     translator, run = Translator.load(folder, engine=settings.engine, int8=settings.int8), Run(folder)
     note = run.data_note()
     wanted = wished_policies(policies, translator, settings.wish)
-    chosen = [translator.policy(name) for name, _ in wanted]
+    chosen = [
+        (translator.policy(name), decoding if found is None else decoding.among(found.vocabulary))
+        for name, found in wanted
+    ]
     pairs = list(read_pairs(test, note["source_lang"], note["target_lang"]))
     sources, references = zip(*pairs, strict=True)
     for name, found in wanted:
@@ -103,12 +106,12 @@ def evaluate_run(
             say(f"warning: {name} {doubts}")
     rival = None if against is None else rival_lines(against, translator, sources, decoding, say)
     results, lines = [], []
-    for policy in chosen:
+    for policy, own in chosen:
         say(f"translating {len(sources):,} sentences with {policy.name}")
-        result, translations = measure(translator, sources, references, policy, decoding)
+        result, translations = measure(translator, sources, references, policy, own)
         lines = [translation.text for translation in translations]
         if settings.is_counted:
-            executed = executed_mflops_per_token(translator, sources, policy, decoding)
+            executed = executed_mflops_per_token(translator, sources, policy, own)
             result = replace(result, executed_mflops_per_token=executed)
         if rival is not None:
             result = replace(result, comparison=paired_bootstrap(lines, rival, references))
@@ -165,7 +168,7 @@ def tuning_doubts(
 ) -> str:
     """Why figures of a point say less than they seem to: it was tuned on this text, with another
     search, or timed otherwise; empty where it was not."""
-    search = translator.search_settings(settings.decoding)
+    search = translator.search_settings(settings.decoding.among(found.vocabulary))
     otherwise = found.otherwise(search, engine=translator.engine.name)
     clocked = timed_otherwise(found, settings.wish, translator.engine, search) if settings.wish is not None else ""
     parts = [

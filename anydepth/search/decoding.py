@@ -1,7 +1,7 @@
 """How to search: what a user asks for, and the complete settings that search takes."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Int
@@ -97,6 +97,10 @@ class DecodingOptions:
     batch_tokens: int | None = None
     best: int | None = None
     vocabulary: WordSelection | str | None = None
+
+    def among(self, vocabulary: str) -> "DecodingOptions":
+        """The same with this vocabulary setting, unless one was asked for."""
+        return self if self.vocabulary is not None else replace(self, vocabulary=vocabulary)
 
     def resolved(self, config: DecodingConfig, words: WordSelection | None = None) -> SearchSettings:
         """The complete settings, checked; what is not asked for comes from `config`, and the
