@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from anydepth.bench.bench_table import engines_table
-from anydepth.bench.benchmark import Bench, bench_run
+from anydepth.bench.bench_table import bench_json, bench_table, engines_table
+from anydepth.bench.benchmark import EACH_POINT, Bench, bench_run
 from anydepth.bench.contestants import PRECISIONS
 from anydepth.bench.field import BenchSettings
 from anydepth.config.loading import load_config
@@ -18,7 +18,9 @@ from anydepth.demo.corpus import write_corpus
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, Evaluation, evaluate_run
 from anydepth.evaluation.evaluation_table import evaluation_json, evaluation_table
+from anydepth.evaluation.vocabulary_check import CheckSettings, find_vocabulary, vocabulary_table
 from anydepth.figures.curves import read_points
+from anydepth.figures.race import plot_race
 from anydepth.figures.sentence import plot_tokens
 from anydepth.figures.style import save_figure
 from anydepth.figures.tradeoff import plot_tradeoff
@@ -29,16 +31,20 @@ from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.operating_points import Wish, load_points
 from anydepth.runs.run import Run
+from anydepth.runs.word_selections import TableSettings, learn_table
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import continued_config, continued_run, new_run, resumed_run, train_run
 from anydepth.tuning.tune import TuneSettings, tune_run
+from anydepth.vocabulary.names import TABLE
 
 VOCAB_SIZE = 2000
 SAMPLES = (50, 66, 80)
 BUDGETS = (1.5, 2.0, 3.0)  # average exits
 CLOCK_BUDGET, BATCH, ROUNDS = 2.0, 64, 3  # of the table of engines
+RACE_BATCHES, RACE_SENTENCES = (1, 32), 300  # of the curve
+TOLERANCE = 0.3  # BLEU that choosing among fewer words may cost; 500 sentences tell no smaller loss from none
 TUNED = ("confidence", "geometric")
-TUNING = TuneSettings(objective="average-exit", candidates=3000, segment=0.5)
+TUNING = TuneSettings(objective="flops", candidates=3000)  # not the clock: the same points on every machine
 
 
 def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:
@@ -48,27 +54,32 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
     text, data, aligned, run = to / "corpus", to / "data", Run(to / "model"), Run(to / "exits")
     make_text(text, say)
     make_data(text, data, say)
-    say(f"\n[3/8] training a model with an exit after every decoder block in {aligned.folder}")
+    say(f"\n[3/9] training a model with an exit after every decoder block in {aligned.folder}")
     if aligned.config_file.exists() and aligned.config != load_config(first):
         raise UsageError(
             f"{aligned.folder} was made with other settings than {first}; remove it or choose another --to"
         )
     train(aligned, lambda: new_run(aligned.folder, first, data, [], overwrite=False), say)
-    say(f"\n[4/8] teaching it where to stop, from {aligned.folder} to {run.folder}")
+    say(f"\n[4/9] teaching it where to stop, from {aligned.folder} to {run.folder}")
     if run.config_file.exists() and run.config != continued_config(aligned, second, []):
         raise UsageError(f"{run.folder} was made with other settings than {second}; remove it or choose another --to")
     train(run, lambda: continued_run(run.folder, aligned.folder, second, [], overwrite=False), say)
+    choose_words(run, text, say)
     tune(run, text, say)
-    say("\n[6/8] measuring full depth, fixed exits and tuned policies on the test set")
+    say("\n[7/9] measuring full depth, fixed exits and tuned policies on the test set")
     evaluation = measure_policies(run, text, say)
     write_text(to / "evaluation.json", evaluation_json(evaluation) + "\n")
     print(f"\n{evaluation_table(evaluation)}", flush=True)
-    say("\n[7/8] the clock: full depth and a tuned policy of each kind on each engine, in turn")
+    say("\n[8/9] the clock: full depth and a tuned policy of each kind on each engine, in turn")
     print(f"\n{engines_table(measure_engines(run, text, say))}", flush=True)
-    say("\n[8/8] three sentences, each word in the colour of its exit, and the curves")
+    race = measure_race(run, text, say)
+    write_text(to / "race.json", bench_json(race) + "\n")
+    print(f"\n{bench_table(race)}", flush=True)
+    say("\n[9/9] three sentences, each word in the colour of its exit, and the curves")
     show_samples(run, text, to)
     save_figure(plot_tradeoff(read_points([to / "evaluation.json"])), to / "tradeoff.png")
-    say(f"\npictures: {to / 'tradeoff.png'} and {to / 'tokens.png'}")
+    save_figure(plot_race(race.results), to / "clock.png")
+    say(f"\npictures: {to / 'clock.png'}, {to / 'tradeoff.png'} and {to / 'tokens.png'}")
     command = sys.argv[0] if Path(sys.argv[0]).name == "anydepth" else "anydepth"  # as it was started
     say(
         f"everything is in {to}; try: echo 'Anna kommt um halb drei an.' | {command} translate {run.folder} "
@@ -78,14 +89,14 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
 
 def make_text(folder: Path, say: Say) -> None:
     """The built-in corpus as text files."""
-    say(f"[1/8] generating the German-English corpus in {folder}")
+    say(f"[1/9] generating the German-English corpus in {folder}")
     for split, pairs in write_corpus(folder).items():
         say(f"{split}: {pairs:,} pairs")
 
 
 def make_data(text: Path, folder: Path, say: Say) -> None:
     """Vocabulary and token files."""
-    say(f"\n[2/8] preparing token files in {folder}")
+    say(f"\n[2/9] preparing token files in {folder}")
     if (folder / "manifest.json").exists():
         say("prepared already")
         return
@@ -106,9 +117,22 @@ def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
         train_run(run.folder, make_run)
 
 
+def choose_words(run: Run, text: Path, say: Say) -> None:
+    """The words that each sentence may use, by a lexical table that keeps the BLEU of all words."""
+    say(f"\n[5/9] learning which words a sentence may need, stored in {run.table_file}")
+    if run.vocabulary_file.exists():
+        say("learned already")
+        return
+    settings = CheckSettings.of_kind(TABLE, tolerance=TOLERANCE)
+    found = find_vocabulary(
+        run.folder, str(text / "valid"), settings, lambda of: learn_table(of, TableSettings(), say=say), say=say
+    )
+    print(f"\n{vocabulary_table(found)}", flush=True)
+
+
 def tune(run: Run, text: Path, say: Say) -> None:
     """Operating points of the training-free and of the learned policy."""
-    say(f"\n[5/8] finding thresholds for every budget, stored in {run.points_file}")
+    say(f"\n[6/9] finding thresholds for every budget, stored in {run.points_file}")
     known = {found.policy for found in load_points(run)} if run.points_file.exists() else set()
     for policy in TUNED:
         if policy in known:
@@ -146,6 +170,21 @@ def measure_engines(run: Run, text: Path, say: Say) -> Bench:
         threads=torch.get_num_threads(),
     )
     return bench_run(run.folder, str(text / "test"), tuned_policies(run, (CLOCK_BUDGET,)), settings, say=say)
+
+
+def measure_race(run: Run, text: Path, say: Say) -> Bench:
+    """Every fixed exit and every tuned point on the fastest engine, for one sentence at a time and
+    for many."""
+    settings = BenchSettings(
+        engines=(automatic_engine(None, int8=False),),
+        precisions=PRECISIONS[:1],
+        batches=RACE_BATCHES,
+        beams=(run.config.decoding.beam,),
+        rounds=ROUNDS,
+        threads=1,
+        sentences=RACE_SENTENCES,
+    )
+    return bench_run(run.folder, str(text / "test"), [EACH_EXIT, EACH_POINT], settings, say=say)
 
 
 def show_samples(run: Run, text: Path, to: Path) -> None:
