@@ -25,8 +25,10 @@ from anydepth.inference.translator import Translator
 from anydepth.runs.run import Run
 from anydepth.search.decoding import DecodingOptions
 from anydepth.tuning.candidates import DIGITS
+from anydepth.tuning.decoded_points import DecodedPoints
 from anydepth.tuning.replay import record, replay
-from anydepth.tuning.tune import Tuner, TuneSettings, ValidationText, tunable_family, validation_text
+from anydepth.tuning.tune import tunable_family
+from anydepth.tuning.valid_text import ValidationText, validation_text
 
 Result = TypeVar("Result")
 
@@ -39,13 +41,13 @@ def main() -> None:
     run, translator = Run(options.run), Translator.load(options.run, engine=options.engine)
     family = tunable_family(options.policy, translator)
     text = validation_text(run, options.valid, lambda line: None)
-    tuner = Tuner(translator, run, family, text, TuneSettings(decoding=decoding), lambda line: None)
-    generator = np.random.default_rng(1)
-    candidates = np.round(generator.random((options.candidates, tuner.decisions)), DIGITS)
-    policy = threshold_policy(family, [0.5] * tuner.decisions, translator.model)
+    points = DecodedPoints(translator, run, text, decoding, lambda line: None)
+    generator, decisions = np.random.default_rng(1), translator.model.blocks - 1
+    candidates = np.round(generator.random((options.candidates, decisions)), DIGITS)
+    policy = threshold_policy(family, [0.5] * decisions, translator.model)
 
-    full_seconds, full = timed(tuner.full_depth)
-    pairs = [tuner.pairs([translation.text for translation in full]), tuner.pairs(text.references)]
+    full_seconds, (_, translated) = timed(points.full_depth)
+    pairs = [points.pairs(targets) for targets in (translated, text.references)]
     record_seconds, records = timed(lambda: [record(translator.model, each, policy) for each in pairs])
     replayed, decoded = [], []
     for number in range(options.rounds):

@@ -30,6 +30,7 @@ ORDER = (
     "search",
     "runs",
     "inference",
+    "clock",
     "evaluation",
     "bleu_oracle",
     "training",

@@ -131,7 +131,7 @@ def taught(workshop: Workshop) -> Path:
 
 @pytest.fixture(scope="module")
 def points(workshop: Workshop, taught: Path) -> PointSet:
-    settings = TuneSettings(candidates=2000, segment=SEGMENT, decoding=GREEDY)
+    settings = TuneSettings(objective="average-exit", candidates=2000, segment=SEGMENT, decoding=GREEDY)
     return tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
 
 
@@ -164,7 +164,7 @@ def test_lower_thresholds_stop_earlier_and_gain_no_bleu(workshop: Workshop, taug
 def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(
     workshop: Workshop, taught: Path, points: PointSet
 ) -> None:
-    policy = choose_point([points], Wish(average_exit=3.0)).policy
+    policy = choose_point([points], Wish(average_exit=3.0))[0].policy
     figures = workshop.measured(taught, policy, "fixed:6")
     assert figures[policy].average_exit <= 3.05
     assert figures[policy].scores.bleu.value > figures["fixed:6"].scores.bleu.value - 1
@@ -174,7 +174,7 @@ def test_tuned_geometric_at_half_of_the_depth_loses_less_than_one_bleu(
 def test_points_found_by_replay_are_level_with_those_of_decoding(
     workshop: Workshop, taught: Path, points: PointSet
 ) -> None:
-    settings = TuneSettings(method="decode", candidates=20, segment=SEGMENT, decoding=GREEDY)
+    settings = TuneSettings(objective="average-exit", method="decode", candidates=20, segment=SEGMENT, decoding=GREEDY)
     decoded = tune_run(taught, str(workshop.text / "valid"), "geometric", settings, say=lambda text: None)
     best = dict(zip(segments(points), (point.bleu for point in points.points), strict=True))
     for segment, point in zip(segments(decoded), decoded.points, strict=True):

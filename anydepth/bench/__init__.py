@@ -1,1 +1,1 @@
-"""The clock: interleaved rounds of engines, policies and rivals."""
+"""Benchmarks: engines, policies and rivals in interleaved rounds."""

@@ -1,14 +1,12 @@
 """What a benchmark was made with: the machine, the versions, the model and the words of its
 definitions."""
 
-import os
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from anydepth import __version__
+from anydepth.clock.machine import Machine
 
 DECODING_ALONE = (
     "the time of whole translations minus the time of the same sentences with exactly one output token each, in the "
@@ -18,19 +16,9 @@ PACKAGES = ("torch", "ctranslate2", "onnxruntime")
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Where the clock ran."""
-
-    cpu: str
-    cores: int
-    system: str
-    load_before: float | None
-
-
-@dataclass(frozen=True)
 class BenchRecipe:
-    """What the figures of a benchmark were made from and how; of the last six what belongs to
-    another mode is None."""
+    """What the figures of a benchmark were made from and how; of the last seven what belongs to
+    another mode is None or empty."""
 
     machine: Machine
     versions: dict[str, str]
@@ -50,19 +38,7 @@ class BenchRecipe:
     source_length: int | None = None
     output_length: int | None = None
     exit_shares: list[float] | None = None
-
-
-def this_machine() -> Machine:
-    """The machine that this runs on, and how busy it is."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return Machine(cpu_name(), os.cpu_count() or 1, f"{platform.system()} {platform.machine()}", load)
-
-
-def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's name as the system tells it."""
-    lines: Sequence[str] = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
+    beside: list[str] = field(default_factory=list)  # other runs that took part
 
 
 def versions() -> dict[str, str]:

@@ -9,8 +9,9 @@ from anydepth.bench.bench_recipe import BenchRecipe
 from anydepth.bench.benchmark import Bench
 from anydepth.bench.cells import Result
 from anydepth.bench.contestants import CTRANSLATE2
-from anydepth.bench.rounds import Spread, Turn, speedup
+from anydepth.clock.rounds import Spread, Turn, speedup
 from anydepth.evaluation.evaluation_table import aligned_table
+from anydepth.vocabulary.names import FULL
 
 EQUAL_BLEU = 0.3
 FULL_DEPTH = "full depth"
@@ -73,12 +74,14 @@ def cell_of(result: Result) -> tuple[str, int, int]:
     return result.precision, result.beam, result.batch
 
 
-def cell_table(cell: tuple[str, int, int], results: Sequence[Result], labels: dict[str, str]) -> list[str]:
+def cell_table(cell: tuple[str, int, int], results: Sequence[Result], labels: dict[tuple[str, str], str]) -> list[str]:
     """The contestants of one cell, one per line."""
     precision, beam, batch = cell
     columns: list[tuple[str, Callable[[Result], str]]] = [
         ("system", lambda result: result.system),
-        ("policy", lambda result: labels[result.policy]),
+        *([("model", lambda result: result.model)] if any(result.model for result in results) else []),
+        ("policy", lambda result: labels[result.contestant]),
+        *([("words", words_cell)] if any(result.vocabulary != FULL for result in results) else []),
         ("tokens/s", lambda result: f"{result.tokens_per_second.median:,.0f}"),
         ("/ CT2", lambda result: spread(result.ratio)),
         ("decoding", lambda result: middle(result.decoding_tokens_per_second, ",.0f")),
@@ -117,12 +120,17 @@ def bleu_range(results: Sequence[Result]) -> str:
     return f": BLEU {apart:.2f} apart, {'within' if apart <= EQUAL_BLEU else 'NOT within'} {EQUAL_BLEU}"
 
 
-def policy_labels(results: Sequence[Result]) -> dict[str, str]:
-    """A short name for each policy: "full depth", its family, and a number where a family is there
-    more than once."""
-    labels: dict[str, str] = {}
+def words_cell(result: Result) -> str:
+    """How many words a sentence chose among; which way, where that is not known."""
+    return result.vocabulary if result.mean_words is None else f"{result.mean_words:,.0f}"
+
+
+def policy_labels(results: Sequence[Result]) -> dict[tuple[str, str], str]:
+    """A short name for each policy of each model: "full depth", its family, and a letter where a
+    family is there more than once."""
+    labels: dict[tuple[str, str], str] = {}
     for result in results:
-        if result.policy in labels:
+        if result.contestant in labels:
             continue
         short = (
             FULL_DEPTH
@@ -131,12 +139,13 @@ def policy_labels(results: Sequence[Result]) -> dict[str, str]:
             if result.policy.startswith("fixed")
             else result.policy.partition(":")[0]
         )
-        taken = sum(label.partition(" ")[0] == short for label in labels.values()) if short != FULL_DEPTH else 0
-        labels[result.policy] = f"{short} {chr(ord('a') + taken)}" if taken else short
+        others = [label for (model, _), label in labels.items() if model == result.model]
+        taken = sum(label.partition(" ")[0] == short for label in others) if short != FULL_DEPTH else 0
+        labels[result.contestant] = f"{short} {chr(ord('a') + taken)}" if taken else short
     return labels
 
 
-def histograms(results: Sequence[Result], labels: dict[str, str]) -> list[str]:
+def histograms(results: Sequence[Result], labels: dict[tuple[str, str], str]) -> list[str]:
     """How many tokens leave at each exit, for every policy that chooses, in each precision and
     beam; the batch size changes nothing."""
     first: dict[tuple[str, str, int, str], Result] = {}
@@ -149,14 +158,18 @@ def histograms(results: Sequence[Result], labels: dict[str, str]) -> list[str]:
     rows = [["tokens that leave at exit", *(str(n) for n in exits), "AE"]]
     for result in first.values():
         shares = [f"{100 * count / max(sum(result.exit_counts), 1):.1f}%" for count in result.exit_counts]
-        name = f"{result.precision}, beam {result.beam}, {result.system} {labels[result.policy]}"
+        name = f"{result.precision}, beam {result.beam}, {result.system} {labels[result.contestant]}"
         rows.append([name, *shares, f"{result.average_exit:.2f}"])
     return [*aligned_table(rows), ""]
 
 
-def explained(results: Sequence[Result], labels: dict[str, str]) -> list[str]:
+def explained(results: Sequence[Result], labels: dict[tuple[str, str], str]) -> list[str]:
     """What short names and headings stand for."""
-    named = [f"{label} is {policy}" for policy, label in labels.items() if label != policy]
+    named = [
+        f"{label}{f' of {model}' if model else ''} is {policy}"
+        for (model, policy), label in labels.items()
+        if label != policy
+    ]
     threads = sorted(
         {
             f"beam {result.beam} batch {result.batch} {result.threads}"
@@ -188,6 +201,8 @@ def described(recipe: BenchRecipe) -> list[str]:
         given.append(f"run {recipe.run} | weights {recipe.weights}")
     if recipe.rival is not None:
         given.append(f"CTranslate2 has the model of {recipe.rival}")
+    if recipe.beside:
+        given.append(f"beside {', '.join(recipe.beside)}")
     if recipe.test is not None:
         given.append(f"test {recipe.test}")
     if recipe.shape is not None:

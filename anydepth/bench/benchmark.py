@@ -1,85 +1,50 @@
 """Benchmarks: a run on its test set, or a shape with random weights and forced exits, against
 CTranslate2 at full depth."""
 
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from anydepth.bench.bench_recipe import DECODING_ALONE, BenchRecipe, Machine, this_machine, versions
+from anydepth.bench.bench_recipe import DECODING_ALONE, BenchRecipe, versions
 from anydepth.bench.cells import Material, Result, run_cell
-from anydepth.bench.contestants import (
-    PRECISIONS,
-    Contestant,
-    CTranslate2Contestant,
-    ForcedContestant,
-    OwnContestant,
-    load_rivals,
+from anydepth.bench.contestants import ForcedContestant, OwnContestant
+from anydepth.bench.field import (
+    BenchSettings,
+    CTranslate2Entrant,
+    Entrant,
+    Field,
+    engines,
+    entrants,
+    own_contestants,
+    rival_model,
+    rivals,
+    threads,
 )
-from anydepth.bench.rounds import Clock
 from anydepth.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
+from anydepth.clock.machine import Machine, this_machine, timing_place
+from anydepth.clock.rounds import Clock
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
-from anydepth.evaluation.evaluate import wished_names, wished_policies
+from anydepth.evaluation.evaluate import EACH_EXIT, wished_names, wished_policies
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
 from anydepth.files.checksums import known_hash
-from anydepth.inference.engines.choice import check_engine, make_engine
 from anydepth.inference.engines.engine import Engine
-from anydepth.inference.export.ctranslate2_folder import load_ctranslate2, write_checksums, write_ctranslate2
+from anydepth.inference.export.ctranslate2_folder import load_ctranslate2
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
-from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import Wish
+from anydepth.runs.operating_points import PointSet, Wish, load_points
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY
 from anydepth.text.corpus import read_pairs
+from anydepth.vocabulary.lexical_table import TableSelection
 
-Field = list[Contestant | Sequence[CTranslate2Contestant]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchSettings:
-    """Who takes part in a benchmark, and how it is run."""
-
-    engines: tuple[str, ...] = ("torch",)
-    precisions: tuple[str, ...] = PRECISIONS
-    batches: tuple[int, ...] = (1, 8, 32)
-    beams: tuple[int, ...] = (1, 5)
-    rounds: int = 5
-    threads: int = 1
-    sentences: int | None = None
-    seed: int = 1
-    against: str | None = None
-    rival: Path | None = None  # the run whose model CTranslate2 takes, if not the same
-
-    def __post_init__(self) -> None:
-        for engine in self.engines:
-            check_engine(engine)
-        if self.against not in (None, "ctranslate2"):
-            raise UsageError(
-                f"--against {self.against}: ctranslate2 is all that a benchmark compares with; write --against "
-                "ctranslate2"
-            )
-        if self.rival is not None and self.against is None:
-            raise UsageError("--rival names the model that CTranslate2 takes; write --against ctranslate2, too")
-        named = {"--batch": self.batches, "--beam": self.beams}
-        counts = {
-            "--rounds": self.rounds,
-            "--threads": self.threads,
-            "--sentences": 1 if self.sentences is None else self.sentences,
-        }
-        for name, value in [*((name, each) for name, values in named.items() for each in values), *counts.items()]:
-            if value < 1:
-                raise UsageError(f"{name} {value} leaves nothing to measure; set it to 1 or more")
+EACH_POINT = "tuned"  # stands for every operating point of the run
 
 
 @dataclass(frozen=True)
@@ -106,7 +71,8 @@ def bench_run(
         load_ctranslate2()
     run, translator, machine = Run(folder), Translator.load(folder), this_machine()
     note = run.data_note()
-    wanted = wished_policies(policies, translator, wish) if policies or (wish is not None and not wish.is_empty) else []
+    named = written_out(policies, translator)
+    wanted = wished_policies(named, translator, wish) if named or (wish is not None and not wish.is_empty) else []
     chosen = [translator.policy(None), *(translator.policy(name) for name, _ in wanted)]
     for name, found in wanted:
         if found is not None and (beams := [str(beam) for beam in settings.beams if beam != found.beam]):
@@ -114,6 +80,8 @@ def bench_run(
                 f"warning: {name} was tuned with beam {found.beam}; the BLEU and exits of beam {', '.join(beams)} may "
                 "be others"
             )
+        if found is not None and wish is not None and (clocked := timed_elsewhere(found, wish, translator, settings)):
+            say(f"warning: the time of {name} was measured otherwise than here: {clocked}")
     distinct = list({policy.name: policy for policy in chosen}.values())
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][
         : settings.sentences
@@ -125,37 +93,56 @@ def bench_run(
     material = Material(
         [ids[:limit] for ids in encoded],
         GREEDY.resolved(translator.config),
-        decoder_shape(translator.model),
         [reference for _, reference in pairs],
         tokenizer.decode,
     )
     recipe = make_recipe(settings, material, machine, run, test=test)
-    source_pieces, target_pieces = (each.pieces(range(each.size)) for each in (translator.source_tokenizer, tokenizer))
-    with (
-        threads(settings.threads),
-        rivals(rival_model(translator, settings), source_pieces, target_pieces, settings) as field,
-    ):
-        for system, precision, engine in engines(translator.model, settings, run, say):
-            field += [OwnContestant(system, engine, precision, policy, policy is distinct[0]) for policy in distinct]
+    taking_part = entrants(folder, translator, distinct, settings)
+    with threads(settings.threads), rivals(ctranslate2_entrants(taking_part, settings), settings) as field:
+        for entrant in taking_part:
+            field += own_contestants(entrant, settings, say)
         return Bench(recipe, run_cells(field, material, settings, say, clock))
 
 
-def rival_model(translator: Translator, settings: BenchSettings) -> AdaptiveTransformer:
-    """The model that CTranslate2 takes: the translator's own, or that of another run with the same
-    vocabulary."""
-    if settings.rival is None:
-        return translator.model
-    rival = Run(settings.rival)
-    own, other = (
-        [tokenizer.pieces(range(tokenizer.size)) for tokenizer in tokenizers]
-        for tokenizers in ((translator.source_tokenizer, translator.target_tokenizer), rival.tokenizers())
+def timed_elsewhere(found: PointSet, wish: Wish, translator: Translator, settings: BenchSettings) -> str:
+    """How every cell of the benchmark differs from the search that a wish by time was measured
+    with; empty where one does not."""
+    if wish.time is None or found.clock is None:
+        return ""
+    here = replace(timing_place(translator.engine, GREEDY.resolved(translator.config)), threads=settings.threads)
+    own, batches = found.clock.place, settings.batches
+    nearest = own.batch_sentences if own.batch_sentences in batches else batches[0]
+    return own.otherwise(replace(here, batch_sentences=nearest))
+
+
+def written_out(policies: Sequence[str], translator: Translator) -> list[str]:
+    """`policies` with those names written out that stand for several: each fixed exit, and each
+    operating point of the run."""
+    assert translator.run is not None
+    found: list[str] = []
+    for name in policies:
+        if name == EACH_EXIT:
+            found += [f"fixed:{n}" for n in translator.model.config.classifier_exits]
+        elif name == EACH_POINT:
+            sets = load_points(translator.run, blocks=translator.model.blocks)
+            found += [point.policy for each in sets for point in each.points]
+        else:
+            found.append(name)
+    return found
+
+
+def ctranslate2_entrants(taking_part: Sequence[Entrant], settings: BenchSettings) -> list[CTranslate2Entrant]:
+    """The models that CTranslate2 takes: those of all runs, or that of the rival."""
+    own = taking_part[0].translator
+    source, target = (
+        tokenizer.pieces(range(tokenizer.size)) for tokenizer in (own.source_tokenizer, own.target_tokenizer)
     )
-    if own != other:
-        raise UsageError(
-            f"--rival {settings.rival} has another vocabulary; prepare its data with --tokenizer-from, and train "
-            "it again"
-        )
-    return load_model(rival)
+    words = taking_part[0].words
+    table = words if isinstance(words, TableSelection) else None
+    models = [(entrant.name, entrant.translator.model) for entrant in taking_part]
+    if settings.rival is not None:
+        models = [("", rival_model(own, settings).model)]
+    return [CTranslate2Entrant(name, model, source, target, table) for name, model in models]
 
 
 def bench_shape(
@@ -177,8 +164,9 @@ def bench_shape(
     The halting module has random weights, too: it is evaluated all the same, and ignored. `run` and
     `test` are where the shares are from.
     """
-    if settings.rival is not None:
-        raise UsageError("--rival is a trained model, and a --shape has none to compare with; leave out one of them")
+    if settings.rival is not None or settings.beside:
+        option = "--beside" if settings.beside else "--rival"
+        raise UsageError(f"{option} is a trained model, and a --shape has none to compare with; leave out one of them")
     if settings.against:
         load_ctranslate2()
     count, machine = settings.sentences or 4 * max(settings.batches), this_machine()
@@ -187,7 +175,6 @@ def bench_shape(
     material = Material(
         random_sentences(sizes, count, seed=settings.seed),
         replace(GREEDY.resolved(config.decoding), exact_length=sizes.output_length),
-        decoder_shape(model),
     )
     recipe = replace(
         make_recipe(settings, material, machine, run, test=test),
@@ -197,7 +184,7 @@ def bench_shape(
         exit_shares=list(shares),
     )
     pieces = made_up_pieces(sizes.vocab)
-    with threads(settings.threads), rivals(model, pieces, pieces, settings) as field:
+    with threads(settings.threads), rivals([CTranslate2Entrant("", model, pieces, pieces)], settings) as field:
         for system, precision, engine in engines(model, settings, None, say):
             full = FixedExit(model.blocks, model.blocks)
             field += [
@@ -244,81 +231,6 @@ def run_cells(field: Field, material: Material, settings: BenchSettings, say: Sa
     return results
 
 
-def engines(
-    model: AdaptiveTransformer, settings: BenchSettings, run: Run | None, say: Say
-) -> Iterator[tuple[str, str, Engine]]:
-    """Every engine in every precision that it has; one that lacks a precision is reported, or
-    refused if none was left."""
-    found = 0
-    refusals = []
-    for precision in settings.precisions:
-        for name in settings.engines:
-            try:
-                engine = make_engine(name, model, int8=precision == "int8", threads=settings.threads, run=run)
-            except UsageError as error:
-                refusals.append(error)
-                continue
-            found += 1
-            yield name, precision, engine
-    if not found:
-        raise refusals[0]
-    for refusal in refusals:
-        say(f"left out: {refusal}")
-
-
-@contextmanager
-def rivals(
-    model: AdaptiveTransformer, source_pieces: Sequence[str], target_pieces: Sequence[str], settings: BenchSettings
-) -> Iterator[Field]:
-    """The contestants to compare with, if any were asked for: CTranslate2 at full depth in every
-    precision, from files that are removed."""
-    if not settings.against:
-        yield []
-        return
-    field: Field = []
-    with tempfile.TemporaryDirectory() as temporary:
-        for precision in settings.precisions:
-            folder = Path(temporary) / precision
-            folder.mkdir()
-            write_ctranslate2(
-                model,
-                source_pieces,
-                target_pieces,
-                folder,
-                exit=model.blocks,
-                quantization="int8" if precision == "int8" else None,
-            )
-            write_checksums(folder, weights=None)
-            field.append(
-                load_rivals(
-                    folder,
-                    precision=precision,
-                    blocks=model.blocks,
-                    source_pieces=source_pieces,
-                    target_pieces=target_pieces,
-                    max_length=model.config.max_length,
-                    threads=settings.threads,
-                )
-            )
-        yield field
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Torch with so many threads, and afterwards with as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def decoder_shape(model: AdaptiveTransformer) -> DecoderShape:
-    """The sizes that decide the decoder's cost."""
-    return DecoderShape.of(model.config, model.target_embedding.num_embeddings)
-
-
 def make_recipe(
     settings: BenchSettings, material: Material, machine: Machine, run: Run | None, *, test: str | None
 ) -> BenchRecipe:
@@ -339,5 +251,6 @@ def make_recipe(
         rival=None
         if settings.rival is None
         else f"{settings.rival} {known_hash(Run(settings.rival).weights_file)[:12]}",
+        beside=[f"{folder} {known_hash(Run(folder).weights_file)[:12]}" for folder in settings.beside],
         test=test,
     )

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from anydepth.bench.contestants import (
     CTRANSLATE2,
-    Call,
     Contestant,
     ContestantOutput,
     CTranslate2Contestant,
 )
-from anydepth.bench.rounds import (
+from anydepth.clock.calls import Call
+from anydepth.clock.rounds import (
     Clock,
     Spread,
     Turn,
@@ -25,9 +25,10 @@ from anydepth.bench.rounds import (
     timed,
 )
 from anydepth.evaluation.bleu import score_texts
-from anydepth.exits.flops import DecoderShape, sentence_flops
+from anydepth.exits.flops import sentence_flops
 from anydepth.messages.say import Say
 from anydepth.search.decoding import SearchSettings
+from anydepth.vocabulary.names import FULL
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,6 @@ class Material:
 
     sentences: list[list[int]]
     settings: SearchSettings
-    shape: DecoderShape
     references: list[str] | None = None
     detokenize: Callable[[list[int]], str] | None = None
 
@@ -66,6 +66,7 @@ class CellFacts:
     bleu: float | None
     formula: Flops
     executed: Flops | None
+    mean_words: float | None = None  # that a sentence chose among; None: not known
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,14 @@ class Result:
     efficiency: Spread | None
     seconds: list[float]
     first_seconds: list[float]
+    model: str = ""  # the run whose model it is; empty if there is but one
+    vocabulary: str = FULL
+    mean_words: float | None = None  # that a sentence chose among; None: not known
+
+    @property
+    def contestant(self) -> tuple[str, str]:
+        """The model and the policy, whoever runs it."""
+        return self.model, self.policy
 
 
 def run_cell(
@@ -160,11 +169,20 @@ def look(contestant: Contestant, work: Work, material: Material) -> CellFacts:
     return CellFacts(
         tokens=len(exits),
         average_exit=sum(exits) / len(exits),
-        exit_counts=[exits.count(n) for n in range(1, material.shape.blocks + 1)],
+        exit_counts=[exits.count(n) for n in range(1, contestant.shape.blocks + 1)],
         bleu=score_texts(texts, material.references).bleu.value if texts and material.references else None,
         formula=Flops(*(formula_flops(contestant, outputs, material, length=length) for length in (None, 1))),
         executed=Flops(whole, first) if whole is not None and first is not None else None,
+        mean_words=mean_words(contestant, outputs),
     )
+
+
+def mean_words(contestant: Contestant, outputs: Sequence[ContestantOutput]) -> float | None:
+    """How many words a sentence could choose among, on average; None where that is not known."""
+    if contestant.vocabulary == FULL:
+        return contestant.shape.vocab
+    known = [output.words for output in outputs if output.words is not None]
+    return sum(known) / len(known) if known else None
 
 
 def translate(contestant: Contestant, calls: Sequence[Call], count: int) -> tuple[list[ContestantOutput], int | None]:
@@ -183,9 +201,12 @@ def formula_flops(
     contestant: Contestant, outputs: Sequence[ContestantOutput], material: Material, *, length: int | None
 ) -> int:
     """What the first `length` tokens of the outputs cost by appendix B."""
-    pairs = zip(outputs, material.sentences, strict=True)
+    shape = contestant.shape
     return sum(
-        sentence_flops(material.shape, output.exits[:length], len(ids) + 1, contestant.cost) for output, ids in pairs
+        sentence_flops(
+            replace(shape, vocab=output.words or shape.vocab), output.exits[:length], len(ids) + 1, contestant.cost
+        )
+        for output, ids in zip(outputs, material.sentences, strict=True)
     )
 
 
@@ -200,9 +221,10 @@ def compare(
     """The figures of the contestant at `place` beside those of its rivals."""
     mine, fact, own, count = contestants[place], facts[place], turns[place], len(material.sentences)
     rival = find(contestants, lambda each: each.system == CTRANSLATE2 and each.precision == mine.precision)
+    own_kind = (mine.system, mine.precision, mine.model_name, True)
     full = find(
         contestants,
-        lambda each: (each.system, each.precision, each.is_full_depth) == (mine.system, mine.precision, True),
+        lambda each: (each.system, each.precision, each.model_name, each.is_full_depth) == own_kind,
     )
     full = None if full == place else full
     later = fact.tokens - count
@@ -210,8 +232,10 @@ def compare(
     time_ratio = None if full is None else decoding_speedup(own, turns[full], count=1, rival_count=1)
     return Result(
         system=mine.system,
+        model=mine.model_name,
         precision=mine.precision,
         policy=mine.policy_name,
+        vocabulary=mine.vocabulary,
         is_full_depth=mine.is_full_depth,
         batch=batch,
         beam=material.settings.beam,
@@ -221,6 +245,7 @@ def compare(
         average_exit=fact.average_exit,
         exit_counts=fact.exit_counts,
         bleu=fact.bleu,
+        mean_words=fact.mean_words,
         formula_mflops_per_token=fact.formula.whole / fact.tokens / 1e6,
         executed_mflops_per_token=None if fact.executed is None else fact.executed.whole / fact.tokens / 1e6,
         latency_p50_ms=latency(own, 0.5) if batch == 1 else None,

@@ -1,7 +1,7 @@
 """Who takes part in a benchmark: our engines with a policy, and CTranslate2 at full depth."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,15 +9,19 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from anydepth.exits.flops import DecisionCost, no_decision
+from anydepth.clock.calls import Call, search_call, search_calls
+from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import ForcedExits, Policy
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import check_ctranslate2, load_ctranslate2, search_options
 from anydepth.search.decoding import SearchSettings
+from anydepth.vocabulary.names import FULL
+from anydepth.vocabulary.selection import WordSelection
 
 PRECISIONS = ("fp32", "int8")
 CTRANSLATE2 = "ctranslate2"
+VOCABULARY_MAP = "map"  # the same table as CTranslate2 knows it
 COMPUTE_TYPES = {"fp32": "float32", "int8": "int8"}
 
 Sentences = Sequence[Sequence[int]]
@@ -29,15 +33,7 @@ class ContestantOutput:
 
     tokens: list[int]
     exits: list[int]
-
-
-@dataclass(frozen=True)
-class Call:
-    """A piece of work that is timed as one, and the numbers of the sentences that it translates, in
-    the order of its results."""
-
-    numbers: Sequence[int]
-    run: Callable[[], Sequence[Any]]
+    words: int | None = None  # how many words the sentence chose among; None: all, or not known
 
 
 @runtime_checkable
@@ -52,6 +48,18 @@ class Contestant(Protocol):
     @property
     def precision(self) -> str:
         """fp32 or int8."""
+
+    @property
+    def model_name(self) -> str:
+        """The run whose model it has; empty if there is but one."""
+
+    @property
+    def vocabulary(self) -> str:
+        """How the words of a sentence are chosen, in the words of a recipe."""
+
+    @property
+    def shape(self) -> DecoderShape:
+        """The sizes of its decoder."""
 
     @property
     def policy_name(self) -> str:
@@ -85,6 +93,19 @@ class OwnContestant:
     precision: str
     policy: Policy
     is_full_depth: bool
+    words: WordSelection | None = field(default=None, kw_only=True)
+    model_name: str = field(default="", kw_only=True)
+
+    @property
+    def vocabulary(self) -> str:
+        """The selection's name."""
+        return FULL if self.words is None else self.words.name
+
+    @property
+    def shape(self) -> DecoderShape:
+        """The sizes of the engine's model."""
+        model = self.engine.model
+        return DecoderShape.of(model.config, model.target_embedding.num_embeddings)
 
     @property
     def policy_name(self) -> str:
@@ -98,24 +119,15 @@ class OwnContestant:
 
     def calls(self, sentences: Sentences, settings: SearchSettings, *, batch: int) -> list[Call]:
         """One search for all, or one per sentence."""
-        groups = [[number] for number in range(len(sentences))] if batch == 1 else [list(range(len(sentences)))]
-        return [self._call(group, sentences, settings, batch, self.policy) for group in groups]
+        return search_calls(self.engine, sentences, self.policy, replace(settings, words=self.words), batch=batch)
 
     def read(self, result: Any) -> ContestantOutput:
         """The best hypothesis."""
-        return ContestantOutput(result[0].tokens, result[0].exits)
+        return ContestantOutput(result[0].tokens, result[0].exits, result[0].words)
 
     def executed_flops(self) -> int | None:
         """What the engine has counted."""
         return self.engine.executed_flops()
-
-    def _call(
-        self, group: Sequence[int], sentences: Sentences, settings: SearchSettings, batch: int, policy: Policy
-    ) -> Call:
-        chosen = [sentences[number] for number in group]
-        room = len(chosen) * settings.beam * (1 + max(len(ids) for ids in chosen))  # for all: `batch` is the only limit
-        limited = replace(settings, batch_tokens=room, batch_sentences=batch)
-        return Call(group, lambda: self.engine.search(chosen, policy, limited))
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,7 @@ class ForcedContestant(OwnContestant):
             ForcedExits(self.table[group.start : group.stop], self.halting, self.policy.blocks) for group in groups
         ]
         return [
-            self._call(group, sentences, settings, batch, policy)
+            search_call(self.engine, sentences, group, policy, replace(settings, words=self.words), batch=batch)
             for group, policy in zip(groups, policies, strict=True)
         ]
 
@@ -145,7 +157,7 @@ class CTranslate2Contestant:
 
     translator: Any
     precision: str
-    blocks: int
+    shape: DecoderShape
     source_pieces: Sequence[str]
     target_ids: dict[str, int]
     max_length: int
@@ -153,11 +165,18 @@ class CTranslate2Contestant:
     intra_threads: int = 1
     system: str = CTRANSLATE2
     is_full_depth: bool = True
+    has_map: bool = False  # whether it is to use the vocabulary map in its folder
+    model_name: str = ""
+
+    @property
+    def vocabulary(self) -> str:
+        """Whether there is a map."""
+        return VOCABULARY_MAP if self.has_map else FULL
 
     @property
     def policy_name(self) -> str:
         """All blocks for every token."""
-        return f"fixed:{self.blocks}"
+        return f"fixed:{self.shape.blocks}"
 
     @property
     def cost(self) -> DecisionCost:
@@ -180,7 +199,7 @@ class CTranslate2Contestant:
     def read(self, result: Any) -> ContestantOutput:
         """The best hypothesis, every token of which went through all blocks."""
         tokens = [self.target_ids[piece] for piece in result.hypotheses[0]]
-        return ContestantOutput(tokens, [self.blocks] * len(tokens))
+        return ContestantOutput(tokens, [self.shape.blocks] * len(tokens))
 
     def executed_flops(self) -> None:
         """Nothing is counted."""
@@ -206,18 +225,21 @@ class CTranslate2Contestant:
         self, numbers: Sequence[int], pieces: Sequence[Sequence[str]], settings: SearchSettings
     ) -> dict[str, Any]:
         longest = torch.ones(1, 1 + max(len(pieces[number]) for number in numbers), dtype=torch.bool)
-        return search_options(settings, limit=int(settings.limits(longest, max_length=self.max_length)))
+        options = search_options(settings, limit=int(settings.limits(longest, max_length=self.max_length)))
+        return {**options, "use_vmap": True} if self.has_map else options
 
 
 def load_rivals(
     folder: Path,
     *,
     precision: str,
-    blocks: int,
+    shape: DecoderShape,
     source_pieces: Sequence[str],
     target_pieces: Sequence[str],
     max_length: int,
     threads: int,
+    has_map: bool = False,
+    model_name: str = "",
 ) -> list[CTranslate2Contestant]:
     """CTranslate2 with the model in `folder`: all threads in one translation and, where there are
     several, one in each of several."""
@@ -233,12 +255,14 @@ def load_rivals(
                 intra_threads=intra,
             ),
             precision,
-            blocks,
+            shape,
             source_pieces,
             ids,
             max_length,
             inter,
             intra,
+            has_map=has_map,
+            model_name=model_name,
         )
         for inter, intra in dict.fromkeys([(1, threads), (threads, 1)])
     ]

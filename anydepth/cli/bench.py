@@ -11,6 +11,7 @@ from anydepth.cli.options import (
     BleuDrop,
     Flops,
     PolicyHelp,
+    TimeShare,
     examples,
     say,
     settings_file,
@@ -22,7 +23,8 @@ from anydepth.inference.engines.names import ENGINE_NOTES, enumerated
 from anydepth.limits import LARGEST_SEED, MOST_BEAM, MOST_LENGTH, MOST_PIECES, MOST_ROUNDS, MOST_THREADS, MOST_UPDATES
 
 if TYPE_CHECKING:
-    from anydepth.bench.benchmark import Bench, BenchSettings
+    from anydepth.bench.benchmark import Bench
+    from anydepth.bench.field import BenchSettings
     from anydepth.bench.shape import Sizes
     from anydepth.runs.operating_points import Wish
 
@@ -30,6 +32,7 @@ EXAMPLES = examples(
     "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --picture bench.png",
     "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --shape iwslt14_de_en "
     "--batch 1 --batch 32",
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --each-exit --each-point --batch 1 --curve curve.png",
     "anydepth bench --shape iwslt14_de_en --exits-histogram 0.6,0.2,0.1,0.05,0.03,0.02",
     "anydepth bench runs/demo/exits --test runs/demo/corpus/test --against ctranslate2  # needs pip "
     "install 'anydepth[ctranslate2]'",
@@ -44,6 +47,19 @@ Rival = Annotated[
         metavar="RUN",
         help="CTranslate2 takes this run's model, such as a baseline of equal BLEU. Default: the same.",
     ),
+]
+Beside = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="RUN",
+        help="Another run with the same vocabulary, such as a shallow one, takes part at full depth; may be repeated.",
+    ),
+]
+EachExit = Annotated[bool, typer.Option("--each-exit", help="Every fixed exit takes part.")]
+EachPoint = Annotated[bool, typer.Option("--each-point", help="Every operating point of RUN takes part.")]
+VocabularySetting = Annotated[
+    str | None,
+    typer.Option("--vocabulary", metavar="full|table[:K]|learned[:P]", help="Words to choose among. Default: RUN's."),
 ]
 EngineHelp = enumerated(ENGINE_NOTES, "or")
 Engines = Annotated[
@@ -89,6 +105,7 @@ Seed = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")]
 JsonFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the JSON to this file.")]
 Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw tokens/s: .png, .svg or .pdf.")]
+Curve = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw BLEU against time: .png, .svg or .pdf.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -100,12 +117,17 @@ def bench(
     test: Test = None,
     against: Against = None,
     rival: Rival = None,
+    beside: Beside = None,
     engine: Engines = None,
     int8: Precision = None,
     policy: Policies = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
+    each_exit: EachExit = False,
+    each_point: EachPoint = False,
+    vocabulary: VocabularySetting = None,
     batch: Batches = None,
     beam: Beams = None,
     threads: Threads = 1,
@@ -120,13 +142,14 @@ def bench(
     as_json: Json = False,
     to: JsonFile = None,
     picture: Picture = None,
+    curve: Curve = None,
 ) -> None:
     """Time full depth and early exits, end to end and decoding alone, in rounds that every
     contestant shares."""
-    from anydepth.bench.benchmark import BenchSettings
+    from anydepth.bench.field import BenchSettings
     from anydepth.bench.shape import Sizes
 
-    output = BenchOutput(as_json=as_json, to=to, picture=picture)
+    output = BenchOutput(as_json=as_json, to=to, picture=picture, curve=curve)
     output.check(run, test)
     settings = BenchSettings(
         engines=chosen_engines(engine, run),
@@ -139,11 +162,11 @@ def bench(
         seed=seed,
         against=against,
         rival=rival,
+        beside=tuple(beside or ()),
+        vocabulary=vocabulary,
     )
-    if run is not None:
-        tell_if_unfinished(run)
-    wish = wish_of(average_exit, flops, bleu_drop)
-    subject = BenchSubject(run=run, test=test, policies=policy or [], wish=wish)
+    policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
+    subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
     sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
     if shape is None:
         output.write(run_bench(subject, settings))
@@ -178,18 +201,23 @@ class BenchOutput:
     as_json: bool
     to: Path | None
     picture: Path | None
+    curve: Path | None
 
     def check(self, run: Path | None, test: str | None) -> None:
-        """Refuses files that cannot be written, or would be written over what is measured."""
+        """Refuses files that cannot be written, or would be written over what is measured, and says
+        of an unfinished run that it is one."""
         from anydepth.evaluation.evaluate import check_output
         from anydepth.figures import style
         from anydepth.runs.run import Run
 
-        if self.picture is not None:
-            style.check_figure_path(self.picture)
+        if run is not None:
+            tell_if_unfinished(run)
+        for drawn in (self.picture, self.curve):
+            if drawn is not None:
+                style.check_figure_path(drawn)
         if self.to is not None and (self.to.is_dir() or not self.to.parent.is_dir()):
             raise UsageError(f"--to {self.to} must be a file in a folder that exists")
-        for option, file in (("--to", self.to), ("--picture", self.picture)):
+        for option, file in (("--to", self.to), ("--picture", self.picture), ("--curve", self.curve)):
             if file is not None and run is not None and test is not None:
                 check_output(file, Run(run), test, option=option)
 
@@ -197,6 +225,7 @@ class BenchOutput:
         """Writes the files and prints the table or the JSON."""
         from anydepth.bench.bench_table import bench_json, bench_table
         from anydepth.figures import style
+        from anydepth.figures.race import plot_race
         from anydepth.figures.speed import plot_bench
         from anydepth.files.atomic import write_text
 
@@ -204,7 +233,17 @@ class BenchOutput:
             write_text(self.to, bench_json(measured) + "\n")
         if self.picture is not None:
             style.save_figure(plot_bench(measured.results), self.picture)
+        if self.curve is not None:
+            style.save_figure(plot_race(measured.results), self.curve)
         print(bench_json(measured) if self.as_json else bench_table(measured))
+
+
+def named_policies(named: list[str] | None, *, each_exit: bool, each_point: bool) -> list[str]:
+    """The policies that were named, and the words that stand for every exit and every point."""
+    from anydepth.bench.benchmark import EACH_POINT
+    from anydepth.evaluation.evaluate import EACH_EXIT
+
+    return [*(named or []), *([EACH_EXIT] if each_exit else []), *([EACH_POINT] if each_point else [])]
 
 
 def chosen_engines(named: list[str] | None, run: Path | None) -> tuple[str, ...]:

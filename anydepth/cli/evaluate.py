@@ -16,6 +16,7 @@ from anydepth.cli.options import (
     LengthPenalty,
     PolicyHelp,
     RunFolder,
+    TimeShare,
     Vocabulary,
     examples,
     say,
@@ -43,6 +44,7 @@ def evaluate(
     each_exit: Annotated[bool, typer.Option("--each-exit", help="Every fixed exit, then uniform exits.")] = False,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     against: Annotated[
         str | None,
@@ -68,7 +70,7 @@ def evaluate(
     from anydepth.search.decoding import DecodingOptions
 
     settings = EvaluationSettings(
-        wish=wish_of(average_exit, flops, bleu_drop),
+        wish=wish_of(average_exit, flops, bleu_drop, time),
         output=output,
         against=against,
         is_counted=executed,

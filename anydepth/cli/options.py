@@ -38,6 +38,12 @@ Flops = Annotated[
     float | None,
     typer.Option(metavar="SHARE", help="Wish: the best tuned point of at most this share of full depth's FLOPs."),
 ]
+TimeShare = Annotated[
+    float | None,
+    typer.Option(
+        "--time", metavar="SHARE", help="Wish: the best tuned point of at most this share of full depth's time."
+    ),
+]
 BleuDrop = Annotated[
     float | None, typer.Option(metavar="BLEU", help="Wish: the cheapest tuned point at most this far below full depth.")
 ]
@@ -113,20 +119,27 @@ def tell_if_unfinished(run: Path) -> None:
         )
 
 
-def wish_of(average_exit: float | None, flops: float | None, bleu_drop: float | None) -> "Wish":
-    """What the options --average-exit, --flops and --bleu-drop ask for together."""
+def wish_of(
+    average_exit: float | None, flops: float | None, bleu_drop: float | None, time: float | None = None
+) -> "Wish":
+    """What the options --average-exit, --flops, --bleu-drop and --time ask for together."""
     from anydepth.runs.operating_points import Wish
 
-    return Wish(average_exit=average_exit, flops=flops, bleu_drop=bleu_drop)
+    return Wish(average_exit=average_exit, flops=flops, bleu_drop=bleu_drop, time=time)
 
 
 def wished_policy(translator: "Translator", policy: str | None, wish: "Wish", decoding: "DecodingOptions") -> "Policy":
     """The policy by name, or that of the operating point that a wish asks for; one line says which
     point that is, and how search differs from the search that it was measured with."""
+    from anydepth.clock.machine import timed_otherwise
+
     if wish.is_empty:
         return translator.policy(policy)
     point, found = translator.operating_point(wish, policy=policy)
-    otherwise = found.otherwise(translator.search_settings(decoding), engine=translator.engine.name)
+    search = translator.search_settings(decoding)
+    otherwise = found.otherwise(search, engine=translator.engine.name)
+    clocked = timed_otherwise(found, wish, translator.engine, search)
     here = f"; here with {otherwise}" if otherwise else ""
+    here += f"; its time was measured otherwise than here: {clocked}" if clocked else ""
     say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
     return translator.policy(point.policy)

@@ -13,6 +13,7 @@ from anydepth.cli.options import (
     Flops,
     PolicyName,
     RunFolder,
+    TimeShare,
     examples,
     say,
     wish_of,
@@ -58,6 +59,7 @@ def plot_tokens(
     policy: PolicyName = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     beam: Beam = None,
 ) -> None:
@@ -71,7 +73,7 @@ def plot_tokens(
     style.check_figure_path(to)
     translator = Translator.load(run)
     decoding = DecodingOptions(beam=beam)
-    chosen = wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), decoding)
+    chosen = wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop, time), decoding)
     (translation,) = translator.translate_lines([sentence], chosen, decoding)
     style.save_figure(sentence_pictures.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
     print(translation.line)
@@ -98,6 +100,7 @@ def plot_positions(
     policy: PolicyName = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     beam: Beam = None,
 ) -> None:
@@ -105,7 +108,7 @@ def plot_positions(
     from anydepth.figures import positions, style
 
     style.check_figure_path(to)
-    wish = wish_of(average_exit, flops, bleu_drop)
+    wish = wish_of(average_exit, flops, bleu_drop, time)
     translations, blocks = translated_test(run, test, policy=policy, wish=wish, beam=beam)
     style.save_figure(positions.plot_positions([each.exits for each in translations], blocks=blocks), to)
 
@@ -117,6 +120,7 @@ def plot_scores(
     policy: PolicyName = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     beam: Beam = None,
 ) -> None:
@@ -124,7 +128,7 @@ def plot_scores(
     from anydepth.figures import probabilities, style
 
     style.check_figure_path(to)
-    wish = wish_of(average_exit, flops, bleu_drop)
+    wish = wish_of(average_exit, flops, bleu_drop, time)
     translations, blocks = translated_test(run, test, policy=policy, wish=wish, beam=beam)
     style.save_figure(
         probabilities.plot_scores(

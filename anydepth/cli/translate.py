@@ -17,6 +17,7 @@ from anydepth.cli.options import (
     LengthPenalty,
     PolicyName,
     RunFolder,
+    TimeShare,
     Vocabulary,
     examples,
     input_lines,
@@ -50,6 +51,7 @@ def translate(
     policy: PolicyName = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
+    time: TimeShare = None,
     bleu_drop: BleuDrop = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
@@ -81,7 +83,7 @@ def translate(
     decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, vocabulary=vocabulary)
     lines = translator.translate_stream(
         input_lines(source),
-        policy=wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop), decoding),
+        policy=wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop, time), decoding),
         beam=beam,
         length_penalty=length_penalty,
         best=best,

@@ -9,8 +9,9 @@ import torch
 from rich.console import Console
 
 from anydepth.bench.bench_table import engines_table
-from anydepth.bench.benchmark import Bench, BenchSettings, bench_run
+from anydepth.bench.benchmark import Bench, bench_run
 from anydepth.bench.contestants import PRECISIONS
+from anydepth.bench.field import BenchSettings
 from anydepth.config.loading import load_config
 from anydepth.config.shipped import shipped_file
 from anydepth.demo.corpus import write_corpus
@@ -37,7 +38,7 @@ SAMPLES = (50, 66, 80)
 BUDGETS = (1.5, 2.0, 3.0)  # average exits
 CLOCK_BUDGET, BATCH, ROUNDS = 2.0, 64, 3  # of the table of engines
 TUNED = ("confidence", "geometric")
-TUNING = TuneSettings(candidates=3000, segment=0.5)
+TUNING = TuneSettings(objective="average-exit", candidates=3000, segment=0.5)
 
 
 def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: Say) -> None:

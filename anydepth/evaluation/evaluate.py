@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from anydepth import __version__
+from anydepth.clock.machine import timed_otherwise
 from anydepth.errors import CorpusError, UsageError
 from anydepth.evaluation.measure import Measurement, executed_mflops_per_token, measure
 from anydepth.evaluation.significance import paired_bootstrap
@@ -98,7 +99,7 @@ def evaluate_run(
     pairs = list(read_pairs(test, note["source_lang"], note["target_lang"]))
     sources, references = zip(*pairs, strict=True)
     for name, found in wanted:
-        if found is not None and (doubts := tuning_doubts(found, translator, test, pairs, decoding)):
+        if found is not None and (doubts := tuning_doubts(found, translator, test, pairs, settings)):
             say(f"warning: {name} {doubts}")
     rival = None if against is None else rival_lines(against, translator, sources, decoding, say)
     results, lines = [], []
@@ -160,16 +161,19 @@ def wished_point(translator: Translator, wish: Wish, family: str | None) -> tupl
 
 
 def tuning_doubts(
-    found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]], decoding: DecodingOptions
+    found: PointSet, translator: Translator, test: str, pairs: Sequence[tuple[str, str]], settings: EvaluationSettings
 ) -> str:
-    """Why figures of a point say less than they seem to: it was tuned on this text, or with another
-    search; empty where it was not."""
-    otherwise = found.otherwise(translator.search_settings(decoding), engine=translator.engine.name)
+    """Why figures of a point say less than they seem to: it was tuned on this text, with another
+    search, or timed otherwise; empty where it was not."""
+    search = translator.search_settings(settings.decoding)
+    otherwise = found.otherwise(search, engine=translator.engine.name)
+    clocked = timed_otherwise(found, settings.wish, translator.engine, search) if settings.wish is not None else ""
     parts = [
         tuned_on(found, translator, test, pairs),
         f"was tuned with beam {found.beam}, length penalty {found.length_penalty:g}, and is measured with {otherwise}"
         if otherwise
         else "",
+        f"was timed otherwise than here: {clocked}" if clocked else "",
     ]
     return "; it ".join(part for part in parts if part)
 

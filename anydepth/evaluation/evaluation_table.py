@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from anydepth.evaluation.evaluate import Evaluation
 from anydepth.evaluation.measure import Measurement
-from anydepth.runs.operating_points import PointSet
+from anydepth.runs.operating_points import OperatingPoint, PointSet
 from anydepth.vocabulary.names import FULL
 
 
@@ -64,17 +64,28 @@ def evaluation_json(evaluation: Evaluation) -> str:
 
 def points_table(found: PointSet) -> str:
     """One row for each operating point, then the recipe of the tuning."""
-    rows = [["policy", "BLEU", "AE", "% of full depth"]]
-    rows += [
-        [point.policy, f"{point.bleu:.2f}", f"{point.average_exit:.2f}", f"{100 * point.flops_share:.1f}"]
-        for point in found.points
+    columns: list[tuple[str, Callable[[OperatingPoint], str]]] = [
+        ("policy", lambda point: point.policy),
+        ("BLEU", lambda point: f"{point.bleu:.2f}"),
+        ("AE", lambda point: f"{point.average_exit:.2f}"),
+        ("% of the FLOPs", lambda point: f"{100 * point.flops_share:.1f}"),
     ]
+    if found.clock is not None:
+        columns.append(("% of the time", lambda point: f"{100 * (point.time_share or 0):.1f}"))
+    if found.vocabulary != FULL:
+        columns.append(("vocabulary", lambda point: point.vocabulary))
+    rows = [[name for name, _ in columns], *([tell(point) for _, tell in columns] for point in found.points)]
     notes = [
         f"full depth  BLEU {found.full_depth_bleu:.2f}",
-        f"recipe      {found.method} of {found.candidates:,} candidates, seed {found.seed}"
+        f"recipe      {found.method} of {found.candidates:,} candidates for {found.objective}, seed {found.seed}"
         f" | valid {found.valid} ({found.sentences:,} sentences) | beam {found.beam} | length penalty "
         f"{found.length_penalty:g}",
     ]
+    if found.clock is not None:
+        notes.append(
+            f"clock       {found.clock.place.describe()} | {found.clock.sentences:,} sentences, "
+            f"{found.clock.rounds} rounds with full depth in each, medians"
+        )
     return "\n".join([*aligned_table(rows), *notes])
 
 

@@ -38,7 +38,7 @@ from anydepth.text.prepared import PreparedData
 from anydepth.tuning.tune import TuneSettings, tune_run
 
 SPLITS: tuple[Split, ...] = ("valid", "test")
-TUNING = TuneSettings(candidates=3000, segment=0.5)
+TUNING = TuneSettings(objective="average-exit", candidates=3000, segment=0.5)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from statistics import median
 
 import torch
 
-from anydepth.bench.bench_recipe import cpu_name, versions
+from anydepth.bench.bench_recipe import versions
+from anydepth.clock.machine import cpu_name
 from anydepth.config.loading import load_config, read_settings, with_changes
 from anydepth.config.schema import Config
 from anydepth.config.shipped import shipped_file

@@ -1,6 +1,7 @@
 """Speed: tokens/s of all contestants of a benchmark, with the spread over its rounds."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,6 +13,7 @@ from anydepth.bench.bench_table import policy_labels
 from anydepth.bench.cells import Result
 from anydepth.errors import UsageError
 from anydepth.figures.style import INK, TEXT_WIDTH, drawing
+from anydepth.vocabulary.names import FULL
 
 # Okabe and Ito's colours; full depth has stripes and every bar its name, for prints without colour.
 SYSTEM_COLOURS = {"ctranslate2": "#888888", "torch": "#E69F00", "onnx": "#56B4E9", "native": "#0072B2"}
@@ -34,13 +36,13 @@ def plot_bench(results: Sequence[Result]) -> Figure:
     rows = sorted({(result.precision, result.beam) for result in results})
     columns = sorted({result.batch for result in results})
     labels = policy_labels(results)
-    contestants = list(dict.fromkeys((result.system, result.policy) for result in results))
+    contestants = list(dict.fromkeys(map(bar_of, results)))
     with drawing():
         height = 0.75 + len(rows) * (0.42 + BAR_HEIGHT * max(3, len(contestants)))
         figure = Figure(figsize=(TEXT_WIDTH, height), layout="constrained")
         axes = figure.subplots(len(rows), len(columns), squeeze=False)
         for row, (precision, beam) in enumerate(rows):
-            present = {(each.system, each.policy) for each in results if each.precision == precision}
+            present = {bar_of(each) for each in results if each.precision == precision}
             shown = [each for each in contestants if each in present]
             for column, batch in enumerate(columns):
                 cell = [each for each in results if (each.precision, each.beam, each.batch) == (precision, beam, batch)]
@@ -48,7 +50,7 @@ def plot_bench(results: Sequence[Result]) -> Figure:
                 _draw_cell(axis, cell, shown)
                 axis.set_yticks(
                     range(len(shown)),
-                    [f"{system}, {labels[policy]}" if column == 0 else "" for system, policy in shown],
+                    [bar_name(bar, labels) if column == 0 else "" for bar in shown],
                 )
                 if row == 0:
                     axis.set_title(f"batch {batch}")
@@ -61,9 +63,24 @@ def plot_bench(results: Sequence[Result]) -> Figure:
     return figure
 
 
-def _draw_cell(axis: Axes, results: Sequence[Result], contestants: Sequence[tuple[str, str]]) -> None:
+Bar: TypeAlias = tuple[str, str, str, str]  # system, model, policy, vocabulary
+
+
+def bar_of(result: Result) -> Bar:
+    """What has a bar of its own."""
+    return result.system, result.model, result.policy, result.vocabulary
+
+
+def bar_name(bar: Bar, labels: dict[tuple[str, str], str]) -> str:
+    """What stands beside a bar."""
+    system, model, policy, vocabulary = bar
+    parts = [system, f"{labels[model, policy]}{f' of {model}' if model else ''}"]
+    return ", ".join([*parts, *([] if vocabulary == FULL else [vocabulary])])
+
+
+def _draw_cell(axis: Axes, results: Sequence[Result], contestants: Sequence[Bar]) -> None:
     for result in results:
-        place, rate, ratio = contestants.index((result.system, result.policy)), result.tokens_per_second, result.ratio
+        place, rate, ratio = contestants.index(bar_of(result)), result.tokens_per_second, result.ratio
         colour, hatch = (
             SYSTEM_COLOURS.get(result.system, OTHER_COLOUR),
             FULL_DEPTH_HATCH if result.is_full_depth else None,

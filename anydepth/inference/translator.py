@@ -19,7 +19,7 @@ from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.stream import arriving
 from anydepth.runs.checked_vocabulary import RunVocabulary
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, load_points
+from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, engine_bits, load_points
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions, SearchSettings
@@ -131,32 +131,41 @@ class Translator:
         average_exit: float | None = None,
         flops: float | None = None,
         bleu_drop: float | None = None,
+        time: float | None = None,
         policy: str | None = None,
     ) -> Policy:
-        """The policy of the operating point that meets a wish best, as in
-        tuned_policy(average_exit=2); `anydepth tune` makes the points.
+        """The policy of the operating point that meets a wish best, as in tuned_policy(time=0.5);
+        `anydepth tune` makes the points.
 
         `policy`, where given, names the family to choose from.
         """
-        return self.policy(self.operating_point(Wish(average_exit, flops, bleu_drop), policy=policy)[0].policy)
+        return self.policy(self.operating_point(Wish(average_exit, flops, bleu_drop, time), policy=policy)[0].policy)
 
-    def operating_point(self, wish: Wish, *, policy: str | None = None) -> tuple[OperatingPoint, PointSet]:
-        """The operating point of the run that meets `wish` best, and the tuning that found it."""
+    def operating_point(
+        self, wish: Wish, *, policy: str | None = None, vocabulary: str | None = None
+    ) -> tuple[OperatingPoint, PointSet]:
+        """The operating point of the run that meets `wish` best, and the tuning that found it.
+
+        `policy` and `vocabulary`, where given, name the family and the vocabulary setting to choose
+        from. Points of the engine's precision go before others.
+        """
         if wish.is_empty:
-            raise UsageError("nothing was wished for; give average_exit, flops or bleu_drop, as in average_exit=2")
+            raise UsageError("nothing was wished for; give average_exit, flops, time or bleu_drop, as in time=0.5")
         if self.run is None:
             raise UsageError(
                 f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load"
             )
         sets = load_points(self.run, blocks=self.model.blocks)
-        point = choose_point(sets, wish, policy=policy)
+        point, found = choose_point(
+            sets, wish, policy=policy, vocabulary=vocabulary, bits=engine_bits(self.engine.name)
+        )
         try:
             self.policy(point.policy)
         except UsageError as error:
             raise RunError(
                 f"{self.run.points_file} has a point that this run cannot use: {error}; remove it and tune again"
             ) from error
-        return point, next(found for found in sets if point in found.points)
+        return point, found
 
     def words(self, vocabulary: WordSelection | str | None) -> WordSelection | None:
         """The selection that a vocabulary setting stands for, as in "table:50"; None is all words.

@@ -1,7 +1,7 @@
 """Replay: what thresholds would do, read off a record of what every exit says at every position,
 without decoding again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,9 +12,10 @@ from torch.nn import functional as F
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecoderShape, first_call_flops, no_decision, token_flops
 from anydepth.exits.thresholds import Signal, ThresholdExit, is_deciding
+from anydepth.model.source import EncodedSource
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokens import TokenPairs
-from anydepth.vocabulary.selection import CandidateWords
+from anydepth.vocabulary.selection import CandidateWords, WordSelection
 
 BATCH_TOKENS = 4096
 CHUNK_ELEMENTS = 4_000_000
@@ -32,12 +33,14 @@ class ReplayRecord:
     signals: Float[np.ndarray, "decision position"]  # where exit 1 decides
     # where exit 2, 3, ... is the first that does; none if that is the same
     later_signals: Float[np.ndarray, "later decision position"]
-    log_likelihoods: Float[np.ndarray, "block position"]  # of the target, LL_t^n
+    log_likelihoods: Float[np.ndarray, "block position"]  # of the target among all words, LL_t^n
+    words: Int[np.ndarray, " position"]  # how many the signals were computed among
     # of leaving at that block, by appendix B without decisions and first calls
     flops: Float[np.ndarray, "block position"]
     starts: Int[np.ndarray, " sentence"]  # the position of each sentence's first token
     first_call_flops: Float[np.ndarray, " sentence"]  # of one block
-    full_flops: float  # of leaving at the last block everywhere, without any decision
+    selection_flops: float  # of choosing the words of all sentences
+    full_flops: float  # of leaving at the last block everywhere, with all words and without any decision
     policy: ThresholdExit  # whose signals these are
     shape: DecoderShape
 
@@ -49,27 +52,41 @@ class Replayed:
     average_exits: Float[np.ndarray, " candidate"]
     flops_shares: Float[np.ndarray, " candidate"]
     log_likelihoods: Float[np.ndarray, " candidate"]  # a token
+    looks: Float[np.ndarray, " candidate"]  # signals computed, a token
+    copies: Float[np.ndarray, " candidate"]  # blocks that the sentence reached and the token did not, a token
+    word_flops: Float[np.ndarray, " candidate"]  # of decisions and words, a token
 
 
 @torch.inference_mode()
-def record(model: AdaptiveTransformer, pairs: TokenPairs, policy: ThresholdExit) -> ReplayRecord:
+def record(
+    model: AdaptiveTransformer, pairs: TokenPairs, policy: ThresholdExit, selection: WordSelection | None = None
+) -> ReplayRecord:
     """One pass over `pairs` by teacher forcing, with the signal of `policy` after each block but
-    the last, whatever its thresholds."""
+    the last, whatever its thresholds.
+
+    Signals are those among the words of `selection`. Likelihoods are always those among all words:
+    a reference may have words that were not selected.
+    """
     shape = DecoderShape.of(model.config, model.target_embedding.num_embeddings)
-    parts = [_record_batch(model, batch, policy) for batch in ordered_batches(pairs, max_tokens=BATCH_TOKENS)]
+    batches = ordered_batches(pairs, max_tokens=BATCH_TOKENS)
+    parts = [_record_batch(model, batch, policy, selection) for batch in batches]
     signals, likelihoods = (torch.cat([part[number] for part in parts], dim=-1) for number in (0, 1))
-    lengths, sources = (torch.cat([part[number] for part in parts]) for number in (2, 3))  # (sentence,)
+    lengths, sources, sizes = (torch.cat([part[number] for part in parts]) for number in (2, 3, 4))  # (sentence,)
     times = torch.cat([torch.arange(1, length + 1) for length in lengths.tolist()])
-    table = _flops_table(shape, times, sources.repeat_interleave(lengths))
+    words = sizes.repeat_interleave(lengths)  # (position,)
+    full = _flops_table(shape, times, sources.repeat_interleave(lengths))
+    table = full - 2 * shape.dim * (shape.vocab - words)
     one_call = first_call_flops(shape, torch.ones_like(sources), sources)
     return ReplayRecord(
         signals=signals[0].numpy(),
         later_signals=signals[1:].numpy(),
         log_likelihoods=likelihoods.numpy(),
+        words=words.numpy(),
         flops=table.numpy(),
         starts=(lengths.cumsum(0) - lengths).numpy(),
         first_call_flops=one_call.double().numpy(),
-        full_flops=float(table[-1].sum() + shape.blocks * one_call.sum()),
+        selection_flops=float(0 if selection is None else selection.flops() * len(sizes)),
+        full_flops=float(full[-1].sum() + shape.blocks * one_call.sum()),
         policy=policy,
         shape=shape,
     )
@@ -78,8 +95,10 @@ def record(model: AdaptiveTransformer, pairs: TokenPairs, policy: ThresholdExit)
 def replay(record: ReplayRecord, candidates: Float[np.ndarray, "candidate decision"]) -> Replayed:
     """The average exit, FLOPs and likelihood of every candidate's thresholds on the record, all
     candidates together."""
-    positions, size = record.signals.shape[1], len(candidates)
-    exits, flops, likelihoods = np.empty(size), np.empty(size), np.empty(size)
+    positions, size, blocks = record.signals.shape[1], len(candidates), record.shape.blocks
+    exits, flops, likelihoods, looks, copies, word_flops = (np.empty(size) for _ in range(6))
+    lengths = np.diff(record.starts, append=positions)
+    plain = 2.0 * record.shape.dim * record.words.sum()
     step = max(1, CHUNK_ELEMENTS // max(positions, 1))
     for start in range(0, size, step):
         chunk = slice(start, start + step)
@@ -88,10 +107,16 @@ def replay(record: ReplayRecord, candidates: Float[np.ndarray, "candidate decisi
         likelihoods[chunk] = _chosen(record.log_likelihoods, left).mean(axis=1)
         highest = np.maximum.reduceat(left, record.starts, axis=1)  # (candidate, sentence)
         flops[chunk] = _chosen(record.flops, left).sum(axis=1, dtype=np.float64) + highest @ record.first_call_flops
-        # (candidate, block)
-        counts = np.stack([(left == n).sum(axis=1) for n in range(1, record.shape.blocks + 1)], axis=1)
-        flops[chunk] += (counts * decision_flops(record, candidates[chunk])).sum(axis=1)
-    return Replayed(exits, flops / record.full_flops, likelihoods)
+        counts = np.stack([(left == n).sum(axis=1) for n in range(1, blocks + 1)], axis=1)  # (candidate, block)
+        decisions = decision_flops(record, candidates[chunk], left, counts)
+        flops[chunk] += decisions + record.selection_flops
+        looks[chunk] = (counts * looks_made(candidates[chunk])).sum(axis=1)
+        copies[chunk] = highest @ lengths - left.sum(axis=1, dtype=np.int64)
+        word_flops[chunk] = plain + decisions
+    a_token = 1 / max(positions, 1)
+    return Replayed(
+        exits, flops / record.full_flops, likelihoods, looks * a_token, copies * a_token, word_flops * a_token
+    )
 
 
 def recorded_exits(
@@ -109,16 +134,46 @@ def recorded_exits(
     return left
 
 
+def looks_made(candidates: Float[np.ndarray, "candidate decision"]) -> Int[np.ndarray, "candidate block"]:
+    """How many signals were computed for a token of each candidate that leaves at each block."""
+    made = is_deciding(candidates).cumsum(axis=1)
+    table: Int[np.ndarray, "candidate block"] = np.concatenate([made, made.max(axis=1, initial=0)[:, None]], axis=1)
+    return table
+
+
 def decision_flops(
-    record: ReplayRecord, candidates: Float[np.ndarray, "candidate decision"]
+    record: ReplayRecord,
+    candidates: Float[np.ndarray, "candidate decision"],
+    left: Int[np.ndarray, "candidate position"],
+    counts: Int[np.ndarray, "candidate block"],
+) -> Float[np.ndarray, " candidate"]:
+    """What its decisions cost each candidate whose tokens `left` there, beside what leaving costs
+    anyway.
+
+    The formulas are linear in the number of words (a shortlist's, as long as it is shorter), so two
+    numbers of words tell the costs of all.
+    """
+    fewest, most = int(record.words.min(initial=record.shape.vocab)), int(record.words.max(initial=0))
+    table = decision_table(record, candidates, words=fewest)
+    total: Float[np.ndarray, " candidate"] = (counts * table).sum(axis=1)
+    if most > fewest:
+        slope = (decision_table(record, candidates, words=most) - table) / (most - fewest)
+        beyond = record.words - fewest
+        for n in range(1, record.shape.blocks + 1):
+            total += ((left == n) @ beyond) * slope[:, n - 1]
+    return total
+
+
+def decision_table(
+    record: ReplayRecord, candidates: Float[np.ndarray, "candidate decision"], *, words: int
 ) -> Float[np.ndarray, "candidate block"]:
-    """What its decisions cost a token of each candidate that leaves at each block, beside what
-    leaving there costs anyway."""
-    exits = torch.arange(1, record.shape.blocks + 1)
-    plain = no_decision(record.shape, exits, torch.ones_like(exits))
+    """What its decisions among so many words cost a token of each candidate that leaves at each
+    block, beside what leaving there costs anyway."""
+    exits, shape = torch.arange(1, record.shape.blocks + 1), replace(record.shape, vocab=words)
+    plain = no_decision(shape, exits, torch.ones_like(exits))
     _, examples, kinds = np.unique(is_deciding(candidates), axis=0, return_index=True, return_inverse=True)
     costs = [record.policy.cost_with(candidates[number].tolist()) for number in examples.tolist()]
-    rows = torch.stack([cost(record.shape, exits, torch.ones_like(exits)) - plain for cost in costs])
+    rows = torch.stack([cost(shape, exits, torch.ones_like(exits)) - plain for cost in costs])
     table: Float[np.ndarray, "candidate block"] = rows.double().numpy()[kinds.reshape(-1)]
     return table
 
@@ -148,10 +203,10 @@ def _chosen(
 
 
 def _record_batch(
-    model: AdaptiveTransformer, batch: Batch, policy: ThresholdExit
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Signals (first, decision, position), log-likelihoods (block, position), target lengths and
-    source lengths (sentence) of one batch."""
+    model: AdaptiveTransformer, batch: Batch, policy: ThresholdExit, selection: WordSelection | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Signals (first, decision, position), log-likelihoods (block, position), target lengths,
+    source lengths and numbers of words (sentence) of one batch."""
     memory = model.encode(batch.source, batch.source_mask)
     # (block, position, dim)
     states = model.decode(batch.target_inputs, memory, batch.source_mask)[:, batch.target_mask]
@@ -160,10 +215,13 @@ def _record_batch(
     likelihoods = torch.stack(
         [_log_likelihoods(model, n, states[n - 1], targets) for n in model.config.classifier_exits]
     )
-    words = CandidateWords(model)
+    selected = CandidateWords.of_batch(model, selection, EncodedSource(batch.source, batch.source_mask, memory))
+    words = selected.of_rows(batch.target_mask.nonzero()[:, 0])
+    sizes = selected.sizes() or [model.target_embedding.num_embeddings] * len(batch.source)
     firsts = range(1, max(model.blocks, 2)) if policy.new_signal(words).depends_on_first else range(1, 2)
     signals = torch.stack([signals_of(policy.new_signal(words), inputs, states, first=first) for first in firsts])
-    return signals, likelihoods, batch.target_mask.sum(dim=1), batch.source_mask.sum(dim=1)
+    lengths, sources = batch.target_mask.sum(dim=1), batch.source_mask.sum(dim=1)
+    return signals, likelihoods, lengths, sources, torch.tensor(sizes)
 
 
 def signals_of(

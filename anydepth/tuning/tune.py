@@ -1,124 +1,131 @@
-"""Tuning: thresholds for every budget, found by replay or, as in the paper, by decoding every
-candidate (section 3.2)."""
+"""Tuning: thresholds for every budget of time, FLOPs or average exit, found by replay or, as in the
+paper, by decoding every candidate (section 3.2)."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from anydepth.errors import CorpusError, RunError, UsageError
-from anydepth.evaluation.measure import measure
+from anydepth.clock.rounds import Clock
+from anydepth.errors import UsageError
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.parsing import TRAINED, check_not_empty, threshold_family, threshold_policy
-from anydepth.exits.policies import FixedExit, Policy
-from anydepth.files.atomic import write_text
-from anydepth.files.checksums import checked_object, with_checksum
-from anydepth.files.reading import checked
-from anydepth.files.seal import check_kind
-from anydepth.inference.translator import Translation, Translator
+from anydepth.exits.policies import FixedExit
+from anydepth.exits.thresholds import is_deciding
+from anydepth.inference.engines.native.native_engine import NativeEngine
+from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.operating_points import (
+    OBJECTIVES,
+    Objective,
     OperatingPoint,
     PointSet,
     kept_points,
     save_points,
-    text_fingerprint,
-    weights_fingerprint,
 )
-from anydepth.runs.run import Run, changing, training_data
+from anydepth.runs.run import Run, changing
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
-from anydepth.text.corpus import read_pairs
-from anydepth.text.overlap import MOST_OVERLAP, pairs_seen_in_training
-from anydepth.text.prepared import MANIFEST_NAME
-from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.tuning.candidates import (
     DIGITS,
+    decision_patterns,
     for_missed_segments,
     promising,
     rank_correlation,
     search_candidates,
     segment_numbers,
 )
-from anydepth.tuning.replay import record
+from anydepth.tuning.decoded_points import DecodedPoints, TunedSearch
+from anydepth.tuning.prices import PriceList
+from anydepth.tuning.replay import Replayed, ReplayRecord, record
+from anydepth.tuning.timed_points import PointTimer, spread_out
+from anydepth.tuning.valid_text import validation_text
+from anydepth.vocabulary.names import FULL
+from anydepth.vocabulary.selection import WordSelection
+
+# Where nobody says: the width of the segments, and how many candidates are decoded in each. Replay
+# ranks thresholds of the same exits well, and less well which exits should decide.
+SEGMENTS = {"time": 0.05, "flops": 0.05, "average-exit": 0.25}
+DECODED = {"time": 3, "flops": 3, "average-exit": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneSettings:
-    """How thresholds are looked for: how many candidates, and how many of each segment of the
-    average exit are decoded."""
+    """How thresholds are looked for: the cost that is to be low, how many candidates there are, and
+    how many of each segment of that cost are decoded.
 
+    Without an objective it is time where the native engine is at hand, else FLOPs. `batch`,
+    `rounds` and `timed` tell how the clock is read: how many sentences are searched at a time
+    (None: as the decoding settings have it), how often, and on how many of them.
+    """
+
+    objective: Objective | None = None
     method: str = "replay"
     candidates: int = 10_000
-    segment: float = 0.25
-    decoded: int = 1
+    segment: float | None = None
+    decoded: int | None = None
     seed: int = 1
     decoding: DecodingOptions = AS_CONFIGURED
+    int8: bool = False
+    batch: int | None = None
+    rounds: int = 5
+    timed: int = 200
 
     def __post_init__(self) -> None:
         if self.method not in ("replay", "decode"):
             raise UsageError(f"--method {self.method} is unknown; use replay or decode")
-        if self.candidates < 1 or self.decoded < 1 or not self.segment > 0:
+        if self.objective not in (None, *OBJECTIVES):
+            raise UsageError(f"--objective {self.objective} is unknown; use {', '.join(OBJECTIVES)}")
+        if (
+            self.candidates < 1
+            or (self.decoded is not None and self.decoded < 1)
+            or not (self.segment is None or self.segment > 0)
+        ):
             raise UsageError("tuning needs at least one candidate, one decoding a segment and segments wider than 0")
+        named = {"--batch": self.batch, "--rounds": self.rounds, "--timed": self.timed}
+        for name, value in named.items():
+            if value is not None and value < 1:
+                raise UsageError(f"{name} {value} leaves nothing to time; set it to 1 or more")
 
 
-@dataclass(frozen=True)
-class ValidationText:
-    """The sentences that thresholds are tuned on."""
-
-    prefix: str
-    fingerprint: str
-    sources: list[str]
-    references: list[str]
+def tune_run(
+    folder: Path, valid: str, policy: str | None, settings: TuneSettings, *, say: Say, clock: Clock = time.perf_counter
+) -> PointSet:
+    """`tune_sets` for one policy, with the run's own vocabulary setting."""
+    return tune_sets(folder, valid, [policy], [None], settings, say=say, clock=clock)[0]
 
 
-def tune_run(folder: Path, valid: str, policy: str | None, settings: TuneSettings, *, say: Say) -> PointSet:
-    """The operating points of the run at `folder` on PREFIX `valid`, stored with it: the best BLEU
-    in each segment of the average exit.
+def tune_sets(
+    folder: Path,
+    valid: str,
+    policies: Sequence[str | None],
+    vocabularies: Sequence[str | None],
+    settings: TuneSettings,
+    *,
+    say: Say,
+    clock: Clock = time.perf_counter,
+) -> list[PointSet]:
+    """The operating points of the run at `folder` on PREFIX `valid`, stored with it: for every
+    policy and vocabulary setting the best BLEU in each segment of the cost.
 
-    Every point has been measured by decoding, and the last is full depth itself. `policy` is the
-    family to tune; without one, geometric where the run has it, else confidence.
+    Every point has been measured by decoding, and the last is full depth itself. A policy is the
+    family to tune; None is geometric where the run has it, else confidence. A vocabulary setting of
+    None is the run's own.
     """
     with changing(folder):
-        return _tuned(folder, valid, policy, settings, say)
-
-
-def _tuned(folder: Path, valid: str, policy: str | None, settings: TuneSettings, say: Say) -> PointSet:
-    """`tune_run` for the one who writes to the run."""
-    translator, run = Translator.load(folder), Run(folder)
-    family = tunable_family(policy, translator)
-    kept_points(run)  # a damaged file is reported before the work and not after it
-    text = validation_text(run, valid, say)
-    tuner = Tuner(translator, run, family, text, settings, say)
-    say(
-        f"tuning {family} on {len(text.sources):,} sentences by {settings.method} of {settings.candidates:,} candidates"
-    )
-    full = tuner.full_depth()
-    measured = tuner.by_method(full)
-    edges = segment_numbers(np.array([point.average_exit for point in measured]), settings.segment)
-    best = {
-        number: max((point for at, point in zip(edges, measured, strict=True) if at == number), key=_merit)
-        for number in set(edges)
-    }
-    found = PointSet(
-        policy=family,
-        method=settings.method,
-        candidates=settings.candidates,
-        seed=settings.seed,
-        beam=tuner.search.beam,
-        length_penalty=tuner.search.length_penalty,
-        valid=text.prefix,
-        valid_fingerprint=text.fingerprint,
-        sentences=len(text.sources),
-        full_depth_bleu=tuner.full.bleu,
-        points=(*(best[number] for number in sorted(best)), tuner.full),
-        engine=translator.engine.name,
-    )
-    save_points(run, found)
-    return found
+        translator, run = Translator.load(folder, int8=settings.int8), Run(folder)
+        families = [tunable_family(policy, translator) for policy in policies]
+        selections = list(dict.fromkeys(translator.words(vocabulary) for vocabulary in vocabularies))
+        kept_points(run)  # a damaged file is reported before the work and not after it
+        decoded = DecodedPoints(translator, run, validation_text(run, valid, say), settings.decoding, say)
+        sets = []
+        for family in dict.fromkeys(families):
+            for words in selections:
+                sets.append(Tuner(decoded, family, words, settings, clock).tuned())
+                save_points(run, sets[-1])
+        return sets
 
 
 def tunable_family(policy: str | None, translator: Translator) -> str:
@@ -145,167 +152,196 @@ def tunable_family(policy: str | None, translator: Translator) -> str:
     return family
 
 
-def validation_text(run: Run, valid: str, say: Say) -> ValidationText:
-    """The pairs of PREFIX `valid`, which must not be empty nor part of the training text."""
-    note = run.data_note()
-    languages = note["source_lang"], note["target_lang"]
-    pairs = list(read_pairs(valid, *languages))
-    if not any(source.strip() for source, _ in pairs):
-        raise CorpusError(f"{valid}.{languages[0]} has no sentences; thresholds need some held-out text")
-    try:
-        data = training_data(run)
-    except (RunError, CorpusError) as error:
-        if isinstance(error, CorpusError) and (Path(note["folder"]) / MANIFEST_NAME).exists():
-            raise  # the text is there, and damaged
-        say(
-            f"warning: the training text is no longer at {note['folder']}, so whether {valid} is part of it was "
-            "not looked at"
-        )
-        seen = []
-    else:
-        seen = pairs_seen_in_training(data, pairs)
-    if seen:
-        told = (
-            f"{len(seen):,} of the {len(pairs):,} pairs of {valid} are in the training text (the first is line "
-            f"{seen[0] + 1:,})"
-        )
-        if len(seen) > MOST_OVERLAP * len(pairs):
-            raise CorpusError(
-                f"{told}; thresholds tuned on text that was trained on stop too early, so give held-out text"
-            )
-        say(f"warning: {told}")
-    sources, references = (list(side) for side in zip(*pairs, strict=True))
-    return ValidationText(valid, text_fingerprint(valid, *languages), sources, references)
-
-
 class Tuner:
-    """One tuning: measures policies on the validation text, each once, and remembers on disk what
-    it has measured."""
+    """One tuning: a family of policies that chooses from some words, for one objective."""
 
     def __init__(
-        self, translator: Translator, run: Run, family: str, text: ValidationText, settings: TuneSettings, say: Say
+        self,
+        decoded: DecodedPoints,
+        family: str,
+        words: WordSelection | None,
+        settings: TuneSettings,
+        clock: Clock = time.perf_counter,
     ) -> None:
-        self.translator, self.family, self.text, self.settings, self.say = translator, family, text, settings, say
-        self.decisions = translator.model.blocks - 1
-        self.file = run.folder / "tuning.jsonl"
-        check_kind(self.file)
-        self.search = settings.decoding.resolved(translator.config)
-        self.recipe = {
-            "weights": weights_fingerprint(run),
-            "valid": text.fingerprint,
-            "beam": self.search.beam,
-            "length_penalty": self.search.length_penalty,
-        }
-        self.full = OperatingPoint("", 0.0, 0.0, 0.0)  # until full_depth has measured it
+        self.decoded, self.family, self.words, self.settings, self.say = decoded, family, words, settings, decoded.say
+        engine = decoded.translator.engine
+        is_fast = isinstance(engine, NativeEngine)
+        self.objective: Objective = settings.objective or ("time" if is_fast else "flops")
+        self.segment = SEGMENTS[self.objective] if settings.segment is None else settings.segment
+        self.per_segment = DECODED[self.objective] if settings.decoded is None else settings.decoded
+        self.decisions = decoded.blocks - 1
+        self.timed_numbers = spread_out(decoded.sentences, settings.timed)
+        timed = [decoded.sentences[number] for number in self.timed_numbers]
+        self.timer = PointTimer(engine, timed, decoded.search, settings.batch, settings.rounds, clock, self.say)
 
-    def full_depth(self) -> list[Translation]:
-        """The translations of full depth, whose BLEU every drop is measured from."""
-        policy = FixedExit(self.translator.model.blocks, self.translator.model.blocks)
-        self.full, translations = self._decode(policy)
-        self.say(f"full depth: BLEU {self.full.bleu:.2f}")
-        return translations
-
-    def by_method(self, full: Sequence[Translation]) -> list[OperatingPoint]:
-        """The points that the method of the settings finds."""
-        match self.settings.method:
-            case "decode":
-                return self.by_decoding()
-            case "replay":
-                return self.by_replay(full)
-            case other:
-                raise UsageError(f"--method {other} is unknown; use replay or decode")
+    def tuned(self) -> PointSet:
+        """The points that are worth their cost."""
+        settings, decoded = self.settings, self.decoded
+        vocabulary = TunedSearch(FixedExit(1, decoded.blocks), self.words).vocabulary
+        among = "" if vocabulary == FULL else f" with {vocabulary}"
+        self.say(
+            f"tuning {self.family}{among} for {self.objective} on {len(decoded.text.sources):,} sentences by "
+            f"{settings.method} of {settings.candidates:,} candidates"
+        )
+        full, texts = decoded.full_depth()
+        measured = self.by_decoding() if settings.method == "decode" else self.by_replay(texts)
+        is_timed = self.objective == "time"
+        return PointSet(
+            policy=self.family,
+            method=settings.method,
+            candidates=settings.candidates,
+            seed=settings.seed,
+            beam=decoded.search.beam,
+            length_penalty=decoded.search.length_penalty,
+            valid=decoded.text.prefix,
+            valid_fingerprint=decoded.text.fingerprint,
+            sentences=len(decoded.text.sources),
+            full_depth_bleu=full.bleu,
+            points=(*self.best_of_segments(measured), replace(full, time_share=1.0 if is_timed else None)),
+            engine=decoded.translator.engine.name,
+            objective=self.objective,
+            vocabulary=vocabulary,
+            clock=self.timer.recipe if is_timed else None,
+        )
 
     def by_decoding(self) -> list[OperatingPoint]:
         """Every candidate decoded: thresholds drawn from U(0, 1)^(N - 1), as in the paper (section
         3.2)."""
         generator = np.random.default_rng(self.settings.seed)
         candidates = np.round(generator.random((self.settings.candidates, self.decisions)), DIGITS)
-        return self.measured(candidates)
+        return self.measured([*self.fixed_exits(), *self.searches(candidates)])
 
-    def by_replay(self, full: Sequence[Translation]) -> list[OperatingPoint]:
+    def by_replay(self, full: Sequence[str]) -> list[OperatingPoint]:
         """All candidates scored on two records, and the best of each segment decoded.
 
         Cost is read off the model's own translations at full depth, quality off the references: the
         mean log-likelihood of their words at the exits taken.
         """
-        policy = threshold_policy(self.family, [0.5] * self.decisions, self.translator.model)
-        own = record(self.translator.model, self.pairs([translation.text for translation in full]), policy)
-        given = record(self.translator.model, self.pairs(self.text.references), policy)
-        segment, count = self.settings.segment, self.settings.candidates
-        candidates, costs, worth = search_candidates(own, given, count=count, segment=segment, seed=self.settings.seed)
-        chosen = promising(costs.average_exits, worth.log_likelihoods, segment=segment, count=self.settings.decoded)
-        exits, shares = (f"{min(each):.2f}-{max(each):.2f}" for each in (costs.average_exits, costs.flops_shares))
+        own, given = (self.record(targets) for targets in (full, self.decoded.text.references))
+        prices = self.prices(own)
+
+        def cost_of(replayed: Replayed) -> Float[np.ndarray, " candidate"]:
+            return self.replayed_costs(own, replayed, prices)
+
+        segment, count = self.segment, self.settings.candidates
+        candidates, taken, worth = search_candidates(
+            own, given, cost_of, count=count, segment=segment, seed=self.settings.seed
+        )
+        sensible = self.sensible(candidates, cost_of(taken))
+        costs, quality = cost_of(taken)[sensible], worth.log_likelihoods[sensible]
+        candidates = candidates[sensible]
+        patterns = None if self.objective == "average-exit" else decision_patterns(candidates)
+        chosen = promising(costs, quality, segment=segment, count=self.per_segment, patterns=patterns)
+        exits, shares = (f"{min(each):.2f}-{max(each):.2f}" for each in (taken.average_exits, taken.flops_shares))
         self.say(
-            f"replayed {len(candidates):,} candidates (AE {exits}, FLOPs {shares} of full depth); decoding the "
+            f"replayed {count:,} candidates (AE {exits}, FLOPs {shares} of full depth); decoding the "
             f"{len(chosen)} most promising"
         )
-        points = self.measured(candidates[chosen])
-        correlation = rank_correlation([point.bleu for point in points], worth.log_likelihoods[chosen])
+        fixed = self.fixed_exits()
+        points = self.measured([*fixed, *self.searches(candidates[chosen])])
+        found = points[len(fixed) :]
+        correlation = rank_correlation([point.bleu for point in found], quality[chosen])
         if not np.isnan(correlation):
             self.say(f"rank correlation (Spearman) of what replay expected and what decoding gave: {correlation:.2f}")
-        decoded = np.array([point.average_exit for point in points])
-        missed = for_missed_segments(costs.average_exits, worth.log_likelihoods, chosen, decoded, segment=segment)
+        decoded = np.array([self.cost(point) for point in found])
+        least = 1.0 if self.objective == "average-exit" else 0.0
+        missed = for_missed_segments(costs, quality, chosen, decoded, segment=segment, least=least)
         if not len(missed):
             return points
         self.say(f"decoding {len(missed)} more for segments whose candidates came out in others")
-        return points + self.measured(candidates[missed])
+        return points + self.measured(self.searches(candidates[missed]))
 
-    def measured(self, candidates: Float[np.ndarray, "candidate decision"]) -> list[OperatingPoint]:
-        """The points of the candidates, decoded now unless they were decoded before with the same
-        weights, text and beam."""
-        before = self._remembered()
-        known = {point.policy: point for recipe, point in before if recipe == self.recipe}
-        points = []
-        for number, thresholds in enumerate(candidates.tolist(), 1):
-            policy = threshold_policy(self.family, thresholds, self.translator.model)
-            if policy.name not in known:
-                known[policy.name] = self._decode(policy)[0]
-                before.append((self.recipe, known[policy.name]))
-                write_text(self.file, "".join(remembered_line(recipe, point) for recipe, point in before))
-            point = known[policy.name]
-            self.say(f"{number}/{len(candidates)}  {point.describe()}")
-            points.append(point)
-        return points
+    def sensible(
+        self, candidates: Float[np.ndarray, "candidate decision"], costs: Float[np.ndarray, " candidate"]
+    ) -> Int[np.ndarray, " sensible"]:
+        """The candidates that are looked at: for time and FLOPs those that decide anything, which
+        `fixed_exits` do not, and are expected to cost less than full depth."""
+        if self.objective == "average-exit":
+            return np.arange(len(candidates))
+        return np.flatnonzero(is_deciding(candidates).any(axis=1) & (costs < 1))
 
-    def _decode(self, policy: Policy) -> tuple[OperatingPoint, list[Translation]]:
-        figures, translations = measure(
-            self.translator, self.text.sources, self.text.references, policy, self.settings.decoding
+    def record(self, targets: Sequence[str]) -> ReplayRecord:
+        """What every exit says of these targets, one for each line of the text."""
+        model = self.decoded.model
+        policy = threshold_policy(self.family, [0.5] * self.decisions, model)
+        return record(model, self.decoded.pairs(targets), policy, self.words)
+
+    def prices(self, own: ReplayRecord) -> PriceList | None:
+        """What the engine's work costs, where time is the objective."""
+        if self.objective != "time":
+            return None
+        sizes = self.decoded.sizes(self.words)
+        return self.timer.fitted_prices(
+            own, self.words, None if sizes is None else [sizes[number] for number in self.timed_numbers]
         )
-        return OperatingPoint(
-            policy.name, figures.scores.bleu.value, figures.average_exit, figures.flops_share
-        ), translations
 
-    def pairs(self, targets: Sequence[str]) -> TokenPairs:
-        """The sources as they are translated, with these targets: blank lines are not, and long
-        ones are cut."""
-        limit = self.translator.model.config.max_length
-        sources = self.translator.source_tokenizer.encode_lines(
-            [line if line.strip() else "" for line in self.text.sources]
-        )
-        outputs = self.translator.target_tokenizer.encode_lines(list(targets))
-        pairs = [
-            (source[:limit], output[: limit - 1]) for source, output in zip(sources, outputs, strict=True) if source
+    def replayed_costs(
+        self, own: ReplayRecord, replayed: Replayed, prices: PriceList | None
+    ) -> Float[np.ndarray, " candidate"]:
+        """The objective's cost of each candidate, as replay expects it."""
+        match self.objective:
+            case "average-exit":
+                return replayed.average_exits
+            case "flops":
+                return replayed.flops_shares
+            case "time":
+                assert prices is not None, "prices are fitted where time is the objective"
+                return prices.time_shares(own, replayed)
+
+    def cost(self, point: OperatingPoint) -> float:
+        """The objective's cost of a measured point."""
+        match self.objective:
+            case "average-exit":
+                return point.average_exit
+            case "flops":
+                return point.flops_share
+            case "time":
+                assert point.time_share is not None, "points are timed where time is the objective"
+                return point.time_share
+
+    def fixed_exits(self) -> list[TunedSearch]:
+        """The rivals that decide nothing: every exit below full depth, and full depth where its
+        words are selected.
+
+        The average exit takes no account of what a decision costs, so none is among its points.
+        """
+        if self.objective == "average-exit":
+            return []
+        blocks = self.decoded.blocks
+        last = blocks if self.words is not None else blocks - 1
+        return [TunedSearch(FixedExit(n, blocks), self.words) for n in range(1, last + 1)]
+
+    def searches(self, candidates: Float[np.ndarray, "candidate decision"]) -> list[TunedSearch]:
+        """The candidates as searches."""
+        model = self.decoded.model
+        return [
+            TunedSearch(threshold_policy(self.family, thresholds, model), self.words)
+            for thresholds in candidates.tolist()
         ]
-        return TokenPairs(*(TokenSide.from_sentences([pair[side] for pair in pairs]) for side in (0, 1)))
 
-    def _remembered(self) -> list[tuple[dict[str, Any], OperatingPoint]]:
-        """The recipes and points that earlier tunings measured with the same weights; lines that
-        are damaged are passed over."""
-        lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines() if self.file.exists() else []
-        found = []
-        for line in lines:
-            try:
-                value = checked_object(line)
-                found.append((dict(value["recipe"]), checked(OperatingPoint, value["point"])))
-            except (ValueError, KeyError, TypeError):
-                continue
-        return [(recipe, point) for recipe, point in found if recipe.get("weights") == self.recipe["weights"]]
+    def measured(self, searches: Sequence[TunedSearch]) -> list[OperatingPoint]:
+        """The points of the searches, with their times where time is the objective."""
+        points = self.decoded.measured(searches)
+        if self.objective != "time" or not points:
+            return points
+        shares = self.timer.time_shares(searches)
+        return [replace(point, time_share=share) for point, share in zip(points, shares, strict=True)]
 
-
-def remembered_line(recipe: Mapping[str, Any], point: OperatingPoint) -> str:
-    """A line of tuning.jsonl."""
-    return json.dumps(with_checksum({"recipe": recipe, "point": asdict(point)})) + "\n"
-
-
-def _merit(point: OperatingPoint) -> tuple[float, float]:
-    return point.bleu, -point.average_exit
+    def best_of_segments(self, points: Sequence[OperatingPoint]) -> list[OperatingPoint]:
+        """The point of the highest BLEU in each segment of the cost, lowest cost first; for time
+        and FLOPs without those that cost more than another and are worth no more."""
+        edges = segment_numbers(np.array([self.cost(point) for point in points]), self.segment)
+        best = [
+            max(
+                (point for at, point in zip(edges, points, strict=True) if at == number),
+                key=lambda point: (point.bleu, -self.cost(point)),
+            )
+            for number in sorted(set(edges.tolist()))
+        ]
+        if self.objective == "average-exit":
+            return best
+        kept: list[OperatingPoint] = []
+        for point in sorted(best, key=lambda point: (self.cost(point), -point.bleu)):
+            if not kept or point.bleu > kept[-1].bleu:
+                kept.append(point)
+        return kept

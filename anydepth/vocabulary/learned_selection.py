@@ -1,5 +1,6 @@
 """Output words by a learned look at the encoder's states."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -43,6 +44,11 @@ class LearnedSelection:
         """One product of the pooled states with all words."""
         return 2 * self.weight.numel()
 
+    @property
+    def least_odds(self) -> float:
+        """The log-odds that a word must exceed."""
+        return math.log(self.threshold) - math.log1p(-self.threshold)
+
     def logits(self, source: EncodedSource) -> Float[Tensor, "sentence vocab"]:
         """The log-odds of each word's occurring."""
         pooled = pooled_states(source)
@@ -50,5 +56,4 @@ class LearnedSelection:
 
     def allowed(self, source: EncodedSource) -> Bool[Tensor, "sentence vocab"]:
         """The words that each sentence may use."""
-        odds = torch.logit(torch.tensor(self.threshold, dtype=torch.float64)).item()
-        return self.standing.allowed(source) | (self.logits(source) > odds)
+        return self.standing.allowed(source) | (self.logits(source) > self.least_odds)

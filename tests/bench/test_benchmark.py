@@ -13,13 +13,16 @@ import torch
 from evaluation.translators import make_run, quiet, training_pairs, write_pairs
 from tiny import BLOCKS, tiny_config
 
-from anydepth.bench.bench_recipe import BenchRecipe, Machine, cpu_name
+from anydepth.bench.bench_recipe import BenchRecipe
 from anydepth.bench.bench_table import bench_json, bench_table, engines_table
-from anydepth.bench.benchmark import Bench, BenchSettings, bench_run, bench_shape, engines, exit_shares, forced
+from anydepth.bench.benchmark import Bench, bench_run, bench_shape, exit_shares, forced
 from anydepth.bench.cells import CellFacts, Flops, Material, compare
-from anydepth.bench.contestants import CTRANSLATE2, Call, Contestant, CTranslate2Contestant, OwnContestant
-from anydepth.bench.rounds import Spread, Turn, Work, decoding_speedup, interleave, latency, speedup
+from anydepth.bench.contestants import CTRANSLATE2, Contestant, CTranslate2Contestant, OwnContestant
+from anydepth.bench.field import BenchSettings, engines
 from anydepth.bench.shape import Sizes, drawn_exits, parse_shares, random_sentences, shaped_model
+from anydepth.clock.calls import Call
+from anydepth.clock.machine import Machine, cpu_name
+from anydepth.clock.rounds import Spread, Turn, Work, decoding_speedup, interleave, latency, speedup
 from anydepth.errors import UsageError
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.policies import FixedExit
@@ -86,7 +89,7 @@ def test_efficiency_is_the_gain_in_time_over_the_gain_in_flops() -> None:
         TorchEngine(shaped_model(tiny_config(), SIZES, units=0, seed=1)),
     )
     contestants: list[Contestant] = [
-        CTranslate2Contestant(None, "fp32", BLOCKS, [], {}, 9),
+        CTranslate2Contestant(None, "fp32", shape, [], {}, 9),
         OwnContestant("torch", engine, "fp32", FixedExit(BLOCKS, BLOCKS), True),
         OwnContestant("torch", engine, "fp32", FixedExit(1, BLOCKS), False),
     ]
@@ -95,7 +98,7 @@ def test_efficiency_is_the_gain_in_time_over_the_gain_in_flops() -> None:
         CellFacts(10, 1.0, [10, 0, 0, 0], 29.0, Flops(50, 10), None),
     )
     turns = [[Turn([8.0], [1.0])] * 2, [Turn([10.0], [2.0])] * 2, [Turn([4.0], [2.0]), Turn([3.0], [1.0])]]
-    material = Material([[5], [6]], SearchSettings(beam=3), shape)
+    material = Material([[5], [6]], SearchSettings(beam=3))
     result = compare(2, contestants, [full, full, early], turns, material, 1)
     assert result.decoding_flops_ratio == 2, "where one has no count the formula serves for both"
     assert result.efficiency == Spread(2.0, 2.0, 2.0)
@@ -107,10 +110,7 @@ def test_efficiency_is_the_gain_in_time_over_the_gain_in_flops() -> None:
 
 
 def test_engines_stand_side_by_side_with_medians_and_one_slow_round_changes_no_figure() -> None:
-    shape, engine = (
-        DecoderShape(BLOCKS, 12, 20, 16, 23),
-        TorchEngine(shaped_model(tiny_config(), SIZES, units=0, seed=1)),
-    )
+    engine = TorchEngine(shaped_model(tiny_config(), SIZES, units=0, seed=1))
     plain = OwnContestant("torch", engine, "fp32", FixedExit(BLOCKS, BLOCKS), True)
     contestants: list[Contestant] = [
         plain,
@@ -125,7 +125,7 @@ def test_engines_stand_side_by_side_with_medians_and_one_slow_round_changes_no_f
         [0.5, 1.0, 0.4],
     ]
     turns = [[Turn([seconds], [0.0]) for seconds in each] for each in neighbour]
-    material = Material([[5], [6]], SearchSettings(beam=3), shape)
+    material = Material([[5], [6]], SearchSettings(beam=3))
     results = [compare(place, contestants, facts, turns, material, 7) for place in range(3)]
     recipe = BenchRecipe(Machine("a cpu", 2, "Linux", 0.5), {}, 2, 3, 1, 2, [3], [7], 1.0, "runs/x", "0123", "words")
     head, row, note = engines_table(Bench(recipe, results)).splitlines()

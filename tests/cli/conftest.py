@@ -23,7 +23,7 @@ WORDS = {
 }
 SPLITS = {"train": 60, "valid": 6, "test": 8}
 HELD_OUT = 9
-TUNING = ["--candidates", 30, "--segment", 0.5, "--decoded", 1, "--beam", 1]
+TUNING = ["--objective", "average-exit", "--candidates", 30, "--segment", 0.5, "--decoded", 1, "--beam", 1]
 SETTINGS = """
 [model]
 blocks = 3

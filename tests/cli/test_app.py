@@ -13,7 +13,7 @@ from cli.commands import done
 from cli.parsing import ANYDEPTH
 
 import anydepth.cli
-from anydepth.bench.benchmark import BenchSettings
+from anydepth.bench.field import BenchSettings
 from anydepth.bleu_oracle.scoring import ScoreSettings
 from anydepth.cli.app import VERB_MODULES, VerbModule, make_app
 from anydepth.cli.bench import BenchOutput, BenchSubject, TimedShape

@@ -44,7 +44,10 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Settings of a tiny model; the corpus and the vocabulary are small, too."""
     monkeypatch.setattr("anydepth.demo.corpus.SPLIT_SIZES", {"train": 400, "valid": 10, "test": 220})
     monkeypatch.setattr("anydepth.demo.walkthrough.VOCAB_SIZE", 400)
-    monkeypatch.setattr("anydepth.demo.walkthrough.TUNING", TuneSettings(candidates=20, segment=0.5, decoded=1))
+    monkeypatch.setattr(
+        "anydepth.demo.walkthrough.TUNING",
+        TuneSettings(objective="average-exit", candidates=20, segment=0.5, decoded=1),
+    )
     (tmp_path / "exits.toml").write_text(EXITS, encoding="utf-8")
     (tmp_path / "small.toml").write_text(SETTINGS, encoding="utf-8")
     return tmp_path / "small.toml"

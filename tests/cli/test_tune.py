@@ -9,7 +9,7 @@ import pytest
 from cli.commands import anydepth, assert_refused, contents, done
 from cli.conftest import HELD_OUT, TUNING, Tuned
 
-SMALL = ["--candidates", 2, "--method", "decode", "--beam", 1]
+SMALL = ["--objective", "average-exit", "--candidates", 2, "--method", "decode", "--beam", 1]
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def own_exits_run(exits_run: Path, tmp_path: Path) -> Path:
 
 def test_the_table_shows_every_stored_point_and_the_recipe(tuned: Tuned, held_out: Path) -> None:
     head, *rows, full, recipe = tuned.outcome.out.splitlines()
-    assert [part.strip() for part in head.split("  ") if part.strip()] == ["policy", "BLEU", "AE", "% of full depth"]
+    assert [part.strip() for part in head.split("  ") if part.strip()] == ["policy", "BLEU", "AE", "% of the FLOPs"]
     assert [row.split() for row in rows] == [
         [point.policy, f"{point.bleu:.2f}", f"{point.average_exit:.2f}", f"{100 * point.flops_share:.1f}"]
         for point in tuned.points
@@ -27,7 +27,7 @@ def test_the_table_shows_every_stored_point_and_the_recipe(tuned: Tuned, held_ou
     assert len(rows) > 2
     assert full.startswith("full depth  BLEU ")
     for part in (
-        "replay of 30 candidates, seed 1",
+        "replay of 30 candidates for average-exit, seed 1",
         f"valid {held_out} ({HELD_OUT} sentences)",
         "beam 1",
         "length penalty 1",
@@ -37,7 +37,7 @@ def test_the_table_shows_every_stored_point_and_the_recipe(tuned: Tuned, held_ou
 
 def test_talk_goes_to_standard_error(tuned: Tuned) -> None:
     first, second, *_ = tuned.outcome.err.splitlines()
-    assert first == f"tuning geometric on {HELD_OUT} sentences by replay of 30 candidates"
+    assert first == f"tuning geometric for average-exit on {HELD_OUT} sentences by replay of 30 candidates"
     assert second.startswith("full depth: BLEU ")
 
 

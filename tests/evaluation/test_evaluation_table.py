@@ -93,7 +93,7 @@ def test_a_wish_is_part_of_the_recipe(figures: Measurement) -> None:
 
 def test_the_table_of_points_has_a_row_for_each_and_their_recipe() -> None:
     head, first, second, full, recipe = points_table(FOUND).splitlines()
-    assert headings(head) == ["policy", "BLEU", "AE", "% of full depth"]
+    assert headings(head) == ["policy", "BLEU", "AE", "% of the FLOPs"]
     assert first.split() == ["geometric:0.2,0.1", "31.00", "1.25", "37.5"]
     assert second.split() == ["geometric:0.9", "34.50", "2.75", "106.2"]
     assert full == "full depth  BLEU 34.26"

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from anydepth.tuning.candidates import (
 from anydepth.tuning.replay import ReplayRecord, record, replay
 
 SEGMENT = 0.25
+AVERAGE_EXIT = attrgetter("average_exits")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def records() -> tuple[ReplayRecord, ReplayRecord]:
 def test_there_are_as_many_candidates_as_asked_for_and_each_has_its_figures(
     records: tuple[ReplayRecord, ReplayRecord], count: int
 ) -> None:
-    candidates, costs, worth = search_candidates(*records, count=count, segment=SEGMENT, seed=1)
+    candidates, costs, worth = search_candidates(*records, AVERAGE_EXIT, count=count, segment=SEGMENT, seed=1)
     assert candidates.shape == (count, BLOCKS - 1)
     for found, recorded in ((costs, records[0]), (worth, records[1])):
         expected = replay(recorded, candidates)
@@ -48,7 +50,7 @@ def test_there_are_as_many_candidates_as_asked_for_and_each_has_its_figures(
 
 def test_candidates_are_thresholds_whose_names_tell_them_exactly(records: tuple[ReplayRecord, ReplayRecord]) -> None:
     model = model_for("confidence:0.5")
-    candidates, *_ = search_candidates(*records, count=90, segment=SEGMENT, seed=1)
+    candidates, *_ = search_candidates(*records, AVERAGE_EXIT, count=90, segment=SEGMENT, seed=1)
     assert candidates.min() == 0 and candidates.max() == 1
     for thresholds in candidates.tolist():
         assert thresholds == [round(threshold, DIGITS) for threshold in thresholds]
@@ -60,7 +62,9 @@ def test_candidates_are_thresholds_whose_names_tell_them_exactly(records: tuple[
 def test_the_same_seed_tries_the_same_candidates_and_another_seed_others(
     records: tuple[ReplayRecord, ReplayRecord],
 ) -> None:
-    one, two, other = (search_candidates(*records, count=60, segment=SEGMENT, seed=seed)[0] for seed in (7, 7, 8))
+    one, two, other = (
+        search_candidates(*records, AVERAGE_EXIT, count=60, segment=SEGMENT, seed=seed)[0] for seed in (7, 7, 8)
+    )
     assert one.tolist() == two.tolist()
     assert not {tuple(row) for row in one.tolist()} & {tuple(row) for row in other.tolist()}
 

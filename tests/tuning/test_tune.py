@@ -9,7 +9,8 @@ from tiny import prepare_tiny
 
 from anydepth.errors import CorpusError, UsageError
 from anydepth.runs.run import Run
-from anydepth.tuning.tune import TuneSettings, tunable_family, validation_text
+from anydepth.tuning.tune import TuneSettings, tunable_family
+from anydepth.tuning.valid_text import validation_text
 
 
 @pytest.mark.parametrize(

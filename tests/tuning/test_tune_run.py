@@ -15,7 +15,6 @@ from tiny import BLOCKS, prepare_tiny, tiny_config, train
 
 from anydepth.errors import RunError
 from anydepth.evaluation.measure import measure
-from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points, text_fingerprint
@@ -23,12 +22,14 @@ from anydepth.runs.run import Run, create_run
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.tuning import tune as tuning
 from anydepth.tuning.candidates import DIGITS
-from anydepth.tuning.tune import Tuner, TuneSettings, ValidationText, tune_run
+from anydepth.tuning.decoded_points import DecodedPoints, TunedSearch
+from anydepth.tuning.tune import TuneSettings, tune_run
+from anydepth.tuning.valid_text import ValidationText
 
 WORDS = {"der": "the", "hund": "dog", "läuft": "runs", "und": "and", "die": "a", "katze": "cat", "schläft": "sleeps"}
 MAX_LENGTH = 30
 PENALISED = DecodingOptions(beam=1, length_penalty=0.5)
-BRIEF = TuneSettings(candidates=20, segment=1.0, decoded=1, decoding=GREEDY)
+BRIEF = TuneSettings(objective="average-exit", candidates=20, segment=1.0, decoded=1, decoding=GREEDY)
 
 
 @pytest.fixture(scope="module")
@@ -76,17 +77,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the policies that are decoded from now on."""
     names: list[str] = []
 
-    def counting(
-        translator: Translator,
-        sources: list[str],
-        references: list[str],
-        policy: ThresholdExit,
-        decoding: DecodingOptions,
-    ) -> object:
-        names.append(policy.name)
-        return measure(translator, sources, references, policy, decoding)
+    decode = DecodedPoints.decode
 
-    monkeypatch.setattr(tuning, "measure", counting)
+    def counting(points: DecodedPoints, search: TunedSearch) -> object:
+        names.append(search.policy.name)
+        return decode(points, search)
+
+    monkeypatch.setattr(DecodedPoints, "decode", counting)
     return names
 
 
@@ -97,9 +94,14 @@ def remembered(run: Run) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("policy", "settings"),
     [
-        (None, TuneSettings(candidates=40, segment=0.5, decoded=1)),
-        ("shortlist:5", TuneSettings(candidates=25, segment=1.0, decoded=1, decoding=GREEDY)),
-        ("geometric", TuneSettings(method="decode", candidates=6, segment=0.5, seed=5, decoding=PENALISED)),
+        (None, TuneSettings(objective="average-exit", candidates=40, segment=0.5, decoded=1)),
+        ("shortlist:5", TuneSettings(objective="average-exit", candidates=25, segment=1.0, decoded=1, decoding=GREEDY)),
+        (
+            "geometric",
+            TuneSettings(
+                objective="average-exit", method="decode", candidates=6, segment=0.5, seed=5, decoding=PENALISED
+            ),
+        ),
     ],
     ids=["replay", "replay of a shortlist", "decode"],
 )
@@ -137,11 +139,11 @@ def test_a_further_candidate_for_a_missed_segment_is_decoded_and_kept(
     monkeypatch.setattr(
         tuning,
         "for_missed_segments",
-        lambda costs, worth, chosen, decoded, segment: np.setdiff1d(range(20), chosen)[-1:],
+        lambda costs, worth, chosen, decoded, segment, least: np.setdiff1d(range(20), chosen)[-1:],
     )
     tune_run(run.folder, held, "geometric", BRIEF, say=quiet)
     with_one_more = list(counted)
-    monkeypatch.setattr(tuning, "for_missed_segments", lambda costs, worth, chosen, decoded, segment: chosen[:0])
+    monkeypatch.setattr(tuning, "for_missed_segments", lambda costs, worth, chosen, decoded, segment, least: chosen[:0])
     (run.folder / "tuning.jsonl").rename(run.folder / "before.jsonl")
     counted.clear()
     tune_run(run.folder, held, "geometric", BRIEF, say=quiet)
@@ -154,7 +156,7 @@ def test_a_further_candidate_for_a_missed_segment_is_decoded_and_kept(
 def test_each_segment_keeps_the_best_of_all_that_were_decoded_in_it(
     run: Run, held: str, method: str, counted: list[str]
 ) -> None:
-    settings = TuneSettings(method=method, candidates=12, segment=0.5, decoded=2)
+    settings = TuneSettings(objective="average-exit", method=method, candidates=12, segment=0.5, decoded=2)
     found = tune_run(run.folder, held, None, settings, say=quiet)
     points = [OperatingPoint(**line["point"]) for line in remembered(run)]  # type: ignore[arg-type]
     assert [point.policy for point in points] == counted[1:]
@@ -178,7 +180,11 @@ def test_each_segment_keeps_the_best_of_all_that_were_decoded_in_it(
 
 def test_decoding_tries_uniform_thresholds_as_in_the_paper(run: Run, held: str, counted: list[str]) -> None:
     tune_run(
-        run.folder, held, "confidence", TuneSettings(method="decode", candidates=3, seed=6, decoding=GREEDY), say=quiet
+        run.folder,
+        held,
+        "confidence",
+        TuneSettings(objective="average-exit", method="decode", candidates=3, seed=6, decoding=GREEDY),
+        say=quiet,
     )
     drawn = np.random.default_rng(6).random((3, BLOCKS - 1)).round(DIGITS).tolist()
     assert counted == [f"fixed:{BLOCKS}", *(f"confidence:{','.join(map(str, thresholds))}" for thresholds in drawn)]
@@ -198,7 +204,7 @@ def test_what_was_decoded_once_is_not_decoded_again_unless_the_recipe_changes(
     def tuned(beam: int = 1, length_penalty: float | None = None) -> tuple[PointSet, int]:
         counted.clear()
         decoding = DecodingOptions(beam=beam, length_penalty=length_penalty)
-        settings = TuneSettings(candidates=12, segment=1.0, decoded=1, decoding=decoding)
+        settings = TuneSettings(objective="average-exit", candidates=12, segment=1.0, decoded=1, decoding=decoding)
         found = tune_run(run.folder, held, None, settings, say=quiet)
         return found, len(counted) - 1  # full depth is always decoded
 
@@ -213,7 +219,7 @@ def test_what_was_decoded_once_is_not_decoded_again_unless_the_recipe_changes(
 
 
 def test_other_text_or_other_weights_are_decoded_anew(run: Run, held: str, tmp_path: Path, counted: list[str]) -> None:
-    settings = TuneSettings(method="decode", candidates=2, decoding=GREEDY)
+    settings = TuneSettings(objective="average-exit", method="decode", candidates=2, decoding=GREEDY)
     tune_run(run.folder, held, None, settings, say=quiet)
     pairs = [("hund und katze läuft", "dog and cat runs"), ("und und", "and and")]
     tune_run(run.folder, write_pairs(tmp_path / "other", pairs), None, settings, say=quiet)
@@ -231,7 +237,7 @@ def test_other_text_or_other_weights_are_decoded_anew(run: Run, held: str, tmp_p
 
 
 def test_a_damaged_memory_is_passed_over_and_mended(run: Run, held: str, counted: list[str]) -> None:
-    settings = TuneSettings(method="decode", candidates=4, decoding=GREEDY)
+    settings = TuneSettings(objective="average-exit", method="decode", candidates=4, decoding=GREEDY)
     found = tune_run(run.folder, held, None, settings, say=quiet)
     file = run.folder / "tuning.jsonl"
     whole = file.read_bytes()
@@ -248,10 +254,14 @@ def test_a_tuning_that_is_stopped_keeps_what_it_measured_and_the_old_points(
     run: Run, held: str, counted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = tune_run(
-        run.folder, held, None, TuneSettings(candidates=5, segment=1.0, decoded=1, decoding=GREEDY), say=quiet
+        run.folder,
+        held,
+        None,
+        TuneSettings(objective="average-exit", candidates=5, segment=1.0, decoded=1, decoding=GREEDY),
+        say=quiet,
     )
     points = run.points_file.read_bytes()
-    settings = TuneSettings(method="decode", candidates=5, segment=0.5, decoding=GREEDY)
+    settings = TuneSettings(objective="average-exit", method="decode", candidates=5, segment=0.5, decoding=GREEDY)
 
     def stop_at_the_third(text: str) -> None:
         if text.startswith("3/5"):
@@ -273,7 +283,7 @@ def test_replay_sees_the_sources_that_are_translated_blank_lines_left_out_and_lo
     translator = Translator.load(trained.folder)
     sources = ["hund", "", "und katze" * MAX_LENGTH, " \t", "der hund läuft", "hund" + " katze" * (MAX_LENGTH - 1)]
     text = ValidationText("valid", "12-34", sources, [source.upper() for source in sources])
-    pairs = Tuner(translator, trained, "geometric", text, BRIEF, quiet).pairs(text.references)
+    pairs = DecodedPoints(translator, trained, text, GREEDY, quiet).pairs(text.references)
     read = [translation.source_length for translation in translator.translate(sources, beam=1) if translation.tokens]
     lengths, outputs = pairs.lengths(0, len(pairs))
     assert (lengths + 1).tolist() == read == [read[0], MAX_LENGTH + 1, read[2], MAX_LENGTH + 1]
@@ -299,7 +309,7 @@ def test_a_damaged_file_of_points_is_told_before_anything_is_decoded(run: Run, h
 
 
 def test_points_of_one_policy_leave_those_of_another(run: Run, held: str) -> None:
-    settings = TuneSettings(method="decode", candidates=2, decoding=GREEDY)
+    settings = TuneSettings(objective="average-exit", method="decode", candidates=2, decoding=GREEDY)
     found = [
         tune_run(run.folder, held, policy, settings, say=quiet) for policy in ("geometric", "similarity", "margin")
     ]
@@ -309,19 +319,23 @@ def test_points_of_one_policy_leave_those_of_another(run: Run, held: str) -> Non
 def test_a_tuning_tells_what_it_does(run: Run, held: str) -> None:
     told: list[str] = []
     found = tune_run(run.folder, held, None, BRIEF, say=told.append)
-    assert told[0] == "tuning geometric on 7 sentences by replay of 20 candidates"
+    assert told[0] == "tuning geometric for average-exit on 7 sentences by replay of 20 candidates"
     assert told[1] == f"full depth: BLEU {found.full_depth_bleu:.2f}"
-    count = len(told) - 4
     numbers = r"[0-9.]+-[0-9.]+"
-    assert re.fullmatch(
-        rf"replayed 20 candidates \(AE {numbers}, FLOPs {numbers} of full depth\); decoding the {count} most promising",
+    replayed = re.fullmatch(
+        rf"replayed 20 candidates \(AE {numbers}, FLOPs {numbers} of full depth\); decoding the (\d+) most promising",
         told[2],
     )
-    assert [line.split()[0] for line in told[3:-1]] == [f"{number}/{count}" for number in range(1, count + 1)]
-    assert told[-1].startswith("rank correlation (Spearman) of what replay expected and what decoding gave: ")
+    assert replayed is not None
+    count = int(replayed[1])
+    assert [line.split()[0] for line in told[3 : 3 + count]] == [f"{number}/{count}" for number in range(1, count + 1)]
+    assert told[3 + count].startswith("rank correlation (Spearman) of what replay expected and what decoding gave: ")
+    assert told[4 + count :] == [] or told[4 + count].startswith("decoding ")
 
 
 def test_one_candidate_has_no_rank(run: Run, held: str) -> None:
     told: list[str] = []
-    tune_run(run.folder, held, None, TuneSettings(candidates=1, decoding=GREEDY), say=told.append)
+    tune_run(
+        run.folder, held, None, TuneSettings(objective="average-exit", candidates=1, decoding=GREEDY), say=told.append
+    )
     assert not any("correlation" in line for line in told)

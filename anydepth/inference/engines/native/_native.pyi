@@ -63,6 +63,7 @@ class Found:
     token_scores: list[float]
     score: float
     has_finished: bool
+    words: int
 
 class Counts:
     encoder_flops: int
@@ -72,6 +73,8 @@ class Counts:
     steps: int
     nodes: int
     seconds: dict[str, float]
+
+class Selection: ...
 
 class Engine:
     instructions: str
@@ -86,6 +89,24 @@ class Engine:
         is_int8: bool,
         instructions: str = ...,
     ) -> None: ...
+    def selection(
+        self,
+        *,
+        always: Sequence[int],
+        copies: Sequence[int],
+        bytes: Sequence[int] = ...,
+        is_spelled: Sequence[bool] = ...,
+        starts: Sequence[int] = ...,
+        words: Sequence[int] = ...,
+        weight: np.ndarray | None = ...,
+        bias: np.ndarray | None = ...,
+        least_odds: float = ...,
+    ) -> Selection: ...
     def search(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], policy: Policy, settings: Settings
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        policy: Policy,
+        settings: Settings,
+        selection: Selection | None = ...,
     ) -> tuple[list[list[Found]], Counts]: ...

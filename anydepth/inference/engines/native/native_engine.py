@@ -3,6 +3,7 @@ time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,6 +31,9 @@ from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.text.tokenizer import BOS, EOS
+from anydepth.vocabulary.learned_selection import LearnedSelection
+from anydepth.vocabulary.lexical_table import StandingWords, TableSelection
+from anydepth.vocabulary.selection import WordSelection
 
 try:
     from anydepth.inference.engines.native import _native
@@ -85,6 +89,7 @@ class NativeEngine(Engine):
             is_int8=int8,
             instructions=instructions,
         )
+        self.selection: tuple[WordSelection, _native.Selection] | None = None  # the last one used, as C++ knows it
         self.flops = 0
         self.counts: _native.Counts | None = None  # of the last search
 
@@ -120,6 +125,18 @@ class NativeEngine(Engine):
                 return f"it does not know the signal of {policy.family}"
         return None
 
+    def supports_words(self, words: WordSelection) -> str | None:
+        """Why the compiled search cannot choose the words of a sentence by `words`, if it cannot."""
+        return None if isinstance(words, TableSelection | LearnedSelection) else f"it does not know {words.name}"
+
+    def native_selection(self, words: WordSelection | None) -> "_native.Selection | None":
+        """The selection as the compiled search knows it, kept for the next search."""
+        if words is None:
+            return None
+        if self.selection is None or self.selection[0] is not words:
+            self.selection = words, make_selection(self.engine, words)
+        return self.selection[1]
+
     def executed_flops(self) -> int:
         """FLOPs that the decoder has executed in all searches so far, those of every hypothesis of
         the beam and of deferred copies."""
@@ -149,12 +166,20 @@ class NativeEngine(Engine):
                 is_deferred=self.is_deferred,
                 threads=self.threads,
             ),
+            self.native_selection(settings.words),
         )
         self.flops += counts.decoder_flops
         self.counts = counts
         return [
             [
-                Hypothesis(each.tokens, each.exits, each.token_scores, each.score, each.has_finished)
+                Hypothesis(
+                    each.tokens,
+                    each.exits,
+                    each.token_scores,
+                    each.score,
+                    each.has_finished,
+                    None if settings.words is None else each.words,
+                )
                 for each in hypotheses
             ]
             for hypotheses in found
@@ -179,6 +204,31 @@ class NativeEngine(Engine):
         found = self.search(copies, ForcedExits(exits, model_blocks=blocks), many)
         starts = range(0, len(found), blocks)
         return [[hypotheses[0] for hypotheses in found[start : start + blocks]] for start in starts]
+
+
+def make_selection(engine: "_native.Engine", words: WordSelection) -> "_native.Selection":
+    """A selection of words for the compiled search; `NativeEngine.supports_words` must have nothing
+    against it."""
+    match words:
+        case TableSelection():
+            table = {"starts": words.cut.starts.tolist(), "words": words.cut.words.tolist()}
+            return engine.selection(**native_standing(words.table.standing), **table)
+        case LearnedSelection():
+            weight, bias = (tensor.detach().float().contiguous().numpy() for tensor in (words.weight, words.bias))
+            return engine.selection(
+                **native_standing(words.standing), weight=weight, bias=bias, least_odds=words.least_odds
+            )
+    raise AssertionError(f"NativeEngine.supports_words let {words.name} pass")
+
+
+def native_standing(standing: StandingWords) -> dict[str, Any]:
+    """What the compiled search is given of the standing words."""
+    return {
+        "always": standing.always.tolist(),
+        "copies": standing.copies.tolist(),
+        "bytes": standing.bytes.tolist(),
+        "is_spelled": np.isin(np.arange(len(standing.copies)), standing.byte_sources).tolist(),
+    }
 
 
 def has_native() -> bool:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 
 #include "search/search.h"
 
@@ -45,12 +46,12 @@ class Engine {
                  [this](const std::string& name) { return tensors_.at(name).data(); }) {}
 
     py::tuple search(const std::vector<std::vector<int>>& sources, const std::vector<int>& limits,
-                     const Policy& policy, const Settings& settings) const {
+                     const Policy& policy, const Settings& settings, const Selection* selection) const {
         Counts counts;
         std::vector<std::vector<Found>> found;
         {
             const py::gil_scoped_release release;
-            found = anydepth::search(model_, sources, limits, policy, settings, counts, [] {
+            found = anydepth::search(model_, sources, limits, policy, selection, settings, counts, [] {
                 const py::gil_scoped_acquire acquire;
                 if (PyErr_CheckSignals() != 0) throw py::error_already_set();
             });
@@ -58,6 +59,22 @@ class Engine {
         return py::make_tuple(found, counts);
     }
     const char* instructions() const { return model_.kernels.name; }
+
+    // A selection of words for this model; `weight` and `bias` of a learned one, or none.
+    Selection selection(std::vector<int> always, std::vector<int> copies, std::vector<int> bytes,
+                        std::vector<bool> is_spelled, std::vector<int> starts, std::vector<int> words,
+                        const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                        float least_odds) const {
+        Selection made{model_.shape.target_vocab, std::move(always), std::move(copies), std::move(bytes),
+                       std::move(is_spelled),     std::move(starts), std::move(words),  {}};
+        if (weight) {
+            made.learned = Matrix(model_.kernels, {weight->data()}, {bias.value().data()}, model_.shape.target_vocab,
+                                  model_.shape.encoder_dim, false);
+            made.is_learned = true;
+            made.least_odds = least_odds;
+        }
+        return made;
+    }
 
   private:
     static Halting kind_of(const std::string& name) {
@@ -120,6 +137,7 @@ void bind_given(py::module_& module) {
              }),
              py::kw_only(), py::arg("rule"), py::arg("thresholds") = std::vector<float>{}, py::arg("shortlist") = 0,
              py::arg("plans") = std::vector<std::vector<int>>{}, py::arg("is_halting_watched") = false);
+    py::class_<Selection>(module, "Selection");
     py::class_<Settings>(module, "Settings")
         .def(py::init([](int beam, int best, double length_penalty, std::vector<int> banned, int eos, int bos,
                          int batch_sentences, int64_t batch_tokens, bool is_deferred, int threads) {
@@ -138,7 +156,8 @@ void bind_found(py::module_& module) {
         .def_readonly("exits", &Found::exits)
         .def_readonly("token_scores", &Found::token_scores)
         .def_readonly("score", &Found::score)
-        .def_readonly("has_finished", &Found::has_finished);
+        .def_readonly("has_finished", &Found::has_finished)
+        .def_readonly("words", &Found::words);
     py::class_<Counts>(module, "Counts")
         .def_readonly("encoder_flops", &Counts::encoder_flops)
         .def_readonly("decoder_flops", &Counts::decoder_flops)
@@ -169,5 +188,10 @@ PYBIND11_MODULE(_native, module) {
              py::kw_only(), py::arg("shape"), py::arg("tensors"), py::arg("classifiers"), py::arg("halting"),
              py::arg("halting_units"), py::arg("is_int8"), py::arg("instructions") = "")
         .def_property_readonly("instructions", &Engine::instructions)
-        .def("search", &Engine::search, py::arg("sources"), py::arg("limits"), py::arg("policy"), py::arg("settings"));
+        .def("selection", &Engine::selection, py::kw_only(), py::arg("always"), py::arg("copies"),
+             py::arg("bytes") = std::vector<int>{}, py::arg("is_spelled") = std::vector<bool>{},
+             py::arg("starts") = std::vector<int>{}, py::arg("words") = std::vector<int>{},
+             py::arg("weight") = py::none(), py::arg("bias") = py::none(), py::arg("least_odds") = 0.0f)
+        .def("search", &Engine::search, py::arg("sources"), py::arg("limits"), py::arg("policy"), py::arg("settings"),
+             py::arg("selection") = nullptr);
 }

@@ -50,8 +50,6 @@ static inline void compare(const float* query, const float* const* keys, int cou
                            float* scores) {
     int s = 0;
 #if ANYDEPTH_WIDTH == 16
-    // 16 keys at a time: their sums are added up across the registers together, which takes a third
-    // of the steps of one by one.
     for (; width % 16 == 0 && s < count; s += 16) {
         __m512 a[16];
         UNROLLED16 for (int r = 0; r < 16; ++r) a[r] = _mm512_setzero_ps();
@@ -60,19 +58,7 @@ static inline void compare(const float* query, const float* const* keys, int cou
             UNROLLED16 for (int r = 0; r < 16; ++r)
                 a[r] = _mm512_fmadd_ps(q, _mm512_loadu_ps(keys[s + r < count ? s + r : count - 1] + i), a[r]);
         }
-        UNROLLED16 for (int r = 0; r < 16; r += 2)
-            a[r] = _mm512_add_ps(_mm512_unpacklo_ps(a[r], a[r + 1]), _mm512_unpackhi_ps(a[r], a[r + 1]));
-        UNROLLED16 for (int r = 0; r < 16; r += 4) {
-            const __m512d x = _mm512_castps_pd(a[r]), y = _mm512_castps_pd(a[r + 2]);
-            const __m512 low = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
-            const __m512 high = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
-            a[r] = _mm512_add_ps(low, high);
-        }
-        UNROLLED16 for (int r = 0; r < 16; r += 8)
-            a[r] = _mm512_add_ps(_mm512_shuffle_f32x4(a[r], a[r + 4], 0x44),
-                                 _mm512_shuffle_f32x4(a[r], a[r + 4], 0xEE));
-        const __m512 low = _mm512_shuffle_f32x4(a[0], a[8], 0x88), high = _mm512_shuffle_f32x4(a[0], a[8], 0xDD);
-        _mm512_storeu_ps(scores + s, _mm512_add_ps(low, high));
+        _mm512_storeu_ps(scores + s, sums_of(a));
     }
 #endif
     for (; s < count; ++s) scores[s] = dot(query + from, keys[s] + from, width);

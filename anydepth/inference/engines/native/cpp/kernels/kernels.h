@@ -38,6 +38,14 @@ struct Kernels {
     void (*max_and_sum)(const float* x, int n, float* greatest, float* sum);
     // The `count` greatest of n numbers, greatest first, the first of equals first.
     void (*top)(const float* x, int n, int count, float* values, int* places);
+    // out[i] = x . rows[words[i]] for m rows of x and `count` words; each row of out has room for the
+    // next multiple of 16 numbers, and `stride` is from one to the next.
+    void (*score_words)(const float* x, int m, const float* rows, int dim, const int* words, int count, float* out,
+                        int stride);
+    // The same from quantized rows and 8-bit weights, both with k padded to a multiple of 4.
+    void (*score_words_int8)(const uint8_t* q, const float* scales, int m, int padded, const int8_t* rows,
+                             const float* w_scales, const int32_t* offsets, const int* words, int count, float* out,
+                             int stride);
 };
 
 extern const Kernels kernels_plain;

@@ -9,12 +9,14 @@
 // compiled versions of an inline function, perhaps one that this processor cannot run.
 #pragma once
 
-// In this order: all build on vectors.h, products_int8.h on products.h, and attention.h on rows.h.
+// In this order: all build on vectors.h, products_int8.h on products.h, attention.h and words.h on
+// rows.h.
 #include "kernels/vectors.h"
 #include "kernels/products.h"
 #include "kernels/products_int8.h"
 #include "kernels/rows.h"
 #include "kernels/attention.h"
+#include "kernels/words.h"
 
 #define ANYDEPTH_TEXT(x) ANYDEPTH_TEXT_OF(x)
 #define ANYDEPTH_TEXT_OF(x) #x
@@ -26,7 +28,8 @@ namespace anydepth {
 extern const Kernels ANYDEPTH_JOIN(kernels_, ANYDEPTH_SET) = {
     ANYDEPTH_TEXT(ANYDEPTH_SET), ANYDEPTH_SET::PANEL,       ANYDEPTH_SET::linear,           ANYDEPTH_SET::quantize,
     ANYDEPTH_SET::linear_int8,   ANYDEPTH_SET::add_norm,    ANYDEPTH_SET::attend_scattered, ANYDEPTH_SET::attend_dense,
-    ANYDEPTH_SET::dot,           ANYDEPTH_SET::max_and_sum, ANYDEPTH_SET::top,
+    ANYDEPTH_SET::dot,           ANYDEPTH_SET::max_and_sum, ANYDEPTH_SET::top,              ANYDEPTH_SET::score_words,
+    ANYDEPTH_SET::score_words_int8,
 };
 
 }  // namespace anydepth

@@ -37,6 +37,38 @@ static inline float sum(vf v) {
 #endif
 }
 
+#if ANYDEPTH_WIDTH == 16
+// The sums of sixteen vectors, each at its own place: added up across the registers together, which
+// takes a third of the steps of one by one.
+static inline __m512 sums_of(__m512 (&a)[16]) {
+    UNROLLED16 for (int r = 0; r < 16; r += 2)
+        a[r] = _mm512_add_ps(_mm512_unpacklo_ps(a[r], a[r + 1]), _mm512_unpackhi_ps(a[r], a[r + 1]));
+    UNROLLED16 for (int r = 0; r < 16; r += 4) {
+        const __m512d x = _mm512_castps_pd(a[r]), y = _mm512_castps_pd(a[r + 2]);
+        const __m512 low = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+        const __m512 high = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+        a[r] = _mm512_add_ps(low, high);
+    }
+    UNROLLED16 for (int r = 0; r < 16; r += 8)
+        a[r] = _mm512_add_ps(_mm512_shuffle_f32x4(a[r], a[r + 4], 0x44), _mm512_shuffle_f32x4(a[r], a[r + 4], 0xEE));
+    const __m512 low = _mm512_shuffle_f32x4(a[0], a[8], 0x88), high = _mm512_shuffle_f32x4(a[0], a[8], 0xDD);
+    return _mm512_add_ps(low, high);
+}
+
+// The same of integers.
+static inline __m512i sums_of(__m512i (&a)[16]) {
+    UNROLLED16 for (int r = 0; r < 16; r += 2)
+        a[r] = _mm512_add_epi32(_mm512_unpacklo_epi32(a[r], a[r + 1]), _mm512_unpackhi_epi32(a[r], a[r + 1]));
+    UNROLLED16 for (int r = 0; r < 16; r += 4)
+        a[r] = _mm512_add_epi32(_mm512_unpacklo_epi64(a[r], a[r + 2]), _mm512_unpackhi_epi64(a[r], a[r + 2]));
+    UNROLLED16 for (int r = 0; r < 16; r += 8)
+        a[r] = _mm512_add_epi32(_mm512_shuffle_i32x4(a[r], a[r + 4], 0x44),
+                                _mm512_shuffle_i32x4(a[r], a[r + 4], 0xEE));
+    const __m512i low = _mm512_shuffle_i32x4(a[0], a[8], 0x88), high = _mm512_shuffle_i32x4(a[0], a[8], 0xDD);
+    return _mm512_add_epi32(low, high);
+}
+#endif
+
 static inline float greatest_of(vf v) {
     float s = v[0];
     for (int i = 1; i < W; ++i) s = v[i] > s ? v[i] : s;

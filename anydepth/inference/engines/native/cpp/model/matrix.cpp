@@ -29,19 +29,26 @@ Matrix::Matrix(const Kernels& kernels, const std::vector<const float*>& weights,
     int8_t* packed = bytes_.at_least((size_t)padded_n * padded_k);
     float* scales = scales_.at_least(padded_n);
     int32_t* offsets = offsets_.at_least(padded_n);
+    std::vector<int8_t> bytes(padded_k);
     for (int n = 0; n < padded_n; ++n) {
-        float greatest = 0;
-        for (int i = 0; n < n_ && i < k; ++i) greatest = std::fmax(greatest, std::fabs(row(n)[i]));
-        scales[n] = greatest > 0 ? greatest / 127.0f : 1.0f;
-        int32_t total = 0;
+        const Quantized quantized = quantize_weights(n < n_ ? row(n) : nullptr, k, padded_k, bytes.data());
+        scales[n] = quantized.scale;
+        offsets[n] = quantized.offset;
         int8_t* column = packed + (int64_t)(n / columns) * columns * padded_k + n % columns * 4;
-        for (int i = 0; i < padded_k; ++i) {
-            const int8_t value = n < n_ && i < k ? (int8_t)std::lrintf(row(n)[i] / scales[n]) : 0;
-            column[(int64_t)(i / 4) * 4 * columns + i % 4] = value;
-            total += value;
-        }
-        offsets[n] = 128 * total;
+        for (int i = 0; i < padded_k; ++i) column[(int64_t)(i / 4) * 4 * columns + i % 4] = bytes[i];
     }
+}
+
+Quantized quantize_weights(const float* row, int k, int padded, int8_t* bytes) {
+    float greatest = 0;
+    for (int i = 0; row && i < k; ++i) greatest = std::fmax(greatest, std::fabs(row[i]));
+    const float scale = greatest > 0 ? greatest / 127.0f : 1.0f;
+    int32_t total = 0;
+    for (int i = 0; i < padded; ++i) {
+        bytes[i] = row && i < k ? (int8_t)std::lrintf(row[i] / scale) : 0;
+        total += bytes[i];
+    }
+    return {scale, 128 * total};
 }
 
 void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, bool is_rectified,

@@ -18,6 +18,16 @@ struct Scratch {
     int64_t flops = 0;     // of the products and attention so far, each multiplication and addition one
 };
 
+// What a row of weights in 8 bits stands for: value = scale * byte. The offset is what a product with
+// rows that were shifted by 128 has too much.
+struct Quantized {
+    float scale;
+    int32_t offset;
+};
+
+// Writes `k` weights as bytes, padded with zeros; no weights are zeros.
+Quantized quantize_weights(const float* row, int k, int padded, int8_t* bytes);
+
 // A matrix with a bias, or none.
 class Matrix {
   public:

@@ -34,8 +34,8 @@ class Reader {
                 norm(at + "source_attention_norm"),
                 norm(at + "feed_forward_norm")};
     }
-    Matrix classifier(const std::string& name) const {
-        return Matrix(kernels_, {tensor_(name)}, {}, shape_.target_vocab, shape_.decoder_dim, is_int8_);
+    Classifier classifier(const std::string& name) const {
+        return Classifier(kernels_, tensor_(name), shape_.target_vocab, shape_.decoder_dim, is_int8_);
     }
     // For a decision, which is cheap and sharp: its weights stay as they are.
     Matrix exact(const std::string& name, int n, int k) const {
@@ -71,10 +71,7 @@ Model::Model(const Kernels& kernels, const Shape& shape, bool is_int8, Halting h
     decoder_positions = tensor("decoder_positions");
     for (int n = 0; n < shape.encoder_blocks; ++n) encoder.push_back(reader.encoder_block(n));
     for (int n = 0; n < shape.blocks; ++n) decoder.push_back(reader.decoder_block(n));
-    for (const auto& name : classifier_names) {
-        classifier_rows.push_back(tensor(name));
-        classifiers.push_back(reader.classifier(name));
-    }
+    for (const auto& name : classifier_names) classifiers.push_back(reader.classifier(name));
     if (halting == Halting::sequence)
         scores = reader.exact("halting.sentence_scores", shape.blocks, shape.encoder_dim);
     if (halting == Halting::multinomial)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "model/classifier.h"
 #include "model/matrix.h"
 
 namespace anydepth {
@@ -40,9 +41,8 @@ struct Model {
     const float *source_embedding, *target_embedding, *encoder_positions, *decoder_positions;
     std::vector<EncoderWeights> encoder;
     std::vector<DecoderWeights> decoder;
-    std::vector<Matrix> classifiers;            // one, or one for each block
-    std::vector<const float*> classifier_rows;  // the same, as they are in the checkpoint
-    Matrix units;                               // of the geometric module, if it has any
+    std::vector<Classifier> classifiers;  // one, or one for each block
+    Matrix units;                         // of the geometric module, if it has any
     bool has_units;
     Matrix scores;                       // of the sequence and the multinomial module
     const float* stop_weight = nullptr;  // w_h and b_h of the geometric module
@@ -54,7 +54,7 @@ struct Model {
     // The encoder's output for sentences that lie one after the other in `tokens`, each from one
     // number of `starts` to the next; all rows, no padding.
     void encode(const int* tokens, const std::vector<int>& starts, float* memory, Scratch& scratch) const;
-    const Matrix& classifier(int n) const { return classifiers[classifiers.size() == 1 ? 0 : n - 1]; }
+    const Classifier& classifier(int n) const { return classifiers[classifiers.size() == 1 ? 0 : n - 1]; }
 };
 
 // Keys (position, 2 dim: key then value) as attend_dense wants them: keys (head, width, padded),

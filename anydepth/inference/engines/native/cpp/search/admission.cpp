@@ -73,8 +73,20 @@ void Admission::encode() {
     if (!fresh_.empty()) job_.model.encode(tokens_.data(), starts_, memory, scratch_);
     meter_.counts.encoder_flops += scratch_.flops - before;
     scratch_.flops = before;
-    for (size_t s = 0; s < fresh_.size(); ++s)
-        fresh_[s]->memory.assign(memory + (int64_t)starts_[s] * dim, memory + (int64_t)starts_[s + 1] * dim);
+    for (size_t s = 0; s < fresh_.size(); ++s) {
+        const float* own = memory + (int64_t)starts_[s] * dim;
+        const int length = starts_[s + 1] - starts_[s];
+        fresh_[s]->memory.assign(own, own + (int64_t)length * dim);
+        fresh_[s]->words = choose_words(tokens_.data() + starts_[s], length, own);
+    }
+}
+
+SentenceWords Admission::choose_words(const int* pieces, int length, const float* memory) {
+    const Model& model = job_.model;
+    std::vector<int> tokens;
+    if (job_.selection)
+        tokens = job_.selection->choose(model.kernels, pieces, length, memory, model.shape.encoder_dim, scratch_);
+    return words_of(std::move(tokens), model.shape.target_vocab, job_.settings.eos, job_.settings.banned);
 }
 
 }  // namespace anydepth

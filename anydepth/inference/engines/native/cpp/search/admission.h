@@ -25,6 +25,7 @@ class Admission {
     std::unique_ptr<Sentence> make_sentence(int number) const;
     bool is_repeated(int number) const;
     void encode();
+    SentenceWords choose_words(const int* pieces, int length, const float* memory);
 
     Job& job_;
     Decisions& decisions_;

@@ -30,31 +30,32 @@ void Beam::choose(Sentences& active, const Step& step) {
 // The best continuations of a sentence, whose rows have the numbers from `first` on in the step.
 void Beam::make_candidates(const Sentence& sentence, const Step& step, int first) {
     const int width = (int)sentence.rows.size();
-    const int64_t continuations = (int64_t)width * (vocab_ - (int)settings_.banned.size());
+    const SentenceWords& words = sentence.source->words;
+    const int64_t continuations = (int64_t)width * (words.count - (int)words.banned.size());
     const int count = (int)std::min<int64_t>(2LL * settings_.beam, continuations);
     candidates_.clear();
     end_scores_.clear();
-    for (int place = 0; place < width; ++place) offer(sentence.rows[place], step, first + place, place, count);
+    for (int place = 0; place < width; ++place) offer(sentence.rows[place], words, step, first + place, place, count);
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.total > b.total; });
     candidates_.resize(std::min<size_t>(count, candidates_.size()));
 }
 
 // The best continuations of one row.
-void Beam::offer(const Row& row, const Step& step, int number, int place, int count) {
+void Beam::offer(const Row& row, const SentenceWords& words, const Step& step, int number, int place, int count) {
     float* logits = step.logits[number];
     float greatest = step.greatest[number], sum = step.sums[number];
-    if (sum == 0) ops_.max_and_sum(logits, vocab_, &greatest, &sum);
+    if (sum == 0) ops_.max_and_sum(logits, words.count, &greatest, &sum);
     const float log_sum = std::log(sum);
-    for (const int token : settings_.banned) logits[token] = -std::numeric_limits<float>::infinity();
-    end_scores_.push_back(logits[settings_.eos] - greatest - log_sum);
-    const int most = std::min(count, vocab_ - (int)settings_.banned.size());
+    for (const int banned : words.banned) logits[banned] = -std::numeric_limits<float>::infinity();
+    end_scores_.push_back(logits[words.end] - greatest - log_sum);
+    const int most = std::min(count, words.count - (int)words.banned.size());
     top_values_.resize(most);
     top_places_.resize(most);
-    ops_.top(logits, vocab_, most, top_values_.data(), top_places_.data());
+    ops_.top(logits, words.count, most, top_values_.data(), top_places_.data());
     for (int i = 0; i < most; ++i) {
         const float score = top_values_[i] - greatest - log_sum;
-        candidates_.push_back({row.total + score, place, top_places_[i], score});
+        candidates_.push_back({row.total + score, place, words.token(top_places_[i]), score});
     }
 }
 
@@ -125,6 +126,7 @@ std::vector<Found> Beam::ranked(const Sentence& sentence) const {
     for (const Sentence::End& end : sentence.ends) {
         Found hypothesis;
         hypothesis.has_finished = end.has_finished;
+        hypothesis.words = sentence.source->words.count;
         for (int entry = end.entry; entry >= 0; entry = sentence.entries[entry].parent) {
             hypothesis.tokens.push_back(sentence.entries[entry].token);
             hypothesis.exits.push_back(sentence.entries[entry].exit);

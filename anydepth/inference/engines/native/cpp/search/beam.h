@@ -13,8 +13,7 @@ namespace anydepth {
 class Beam {
   public:
     Beam(const Model& model, const Settings& settings, Nodes& nodes, std::vector<std::vector<Found>>& results)
-        : ops_(model.kernels), vocab_(model.shape.target_vocab), settings_(settings), nodes_(nodes),
-          results_(results) {}
+        : ops_(model.kernels), settings_(settings), nodes_(nodes), results_(results) {}
 
     // The best continuations of every sentence become its rows; a sentence that is over leaves
     // `active`, and its hypotheses are in the results.
@@ -28,7 +27,7 @@ class Beam {
     };
 
     void make_candidates(const Sentence& sentence, const Step& step, int first);
-    void offer(const Row& row, const Step& step, int number, int place, int count);
+    void offer(const Row& row, const SentenceWords& words, const Step& step, int number, int place, int count);
     bool advance(Sentence& sentence, const int* exits);
     void take(Sentence& sentence, const int* exits);
     void end_at_limit(Sentence& sentence, const int* exits);
@@ -36,7 +35,6 @@ class Beam {
     std::vector<Found> ranked(const Sentence& sentence) const;
 
     const Kernels& ops_;
-    const int vocab_;
     const Settings& settings_;
     Nodes& nodes_;
     std::vector<std::vector<Found>>& results_;

@@ -6,7 +6,7 @@ namespace anydepth {
 
 void Copies::make_at(int n, const Step& step) {
     pending_.clear();
-    for (const Running& each : step.running)
+    for (const StepRow& each : step.running)
         for (const int id : each.hypothesis().path) want(id, n);
     fill(n);
 }

@@ -19,7 +19,7 @@ void Decisions::plan(Sentence& sentence) {
 
 void Decisions::begin(Step& step) {
     has_shortlists_ = false;
-    for (const Running& each : step.running) step.exits[each.row] = planned_exit(*each.sentence);
+    for (const StepRow& each : step.running) step.exits[each.row] = planned_exit(*each.sentence);
 }
 
 int Decisions::planned_exit(const Sentence& sentence) const {
@@ -52,7 +52,7 @@ void Decisions::decide(int n, Step& step, const float* hidden) {
     }
     const float threshold = policy_.thresholds[n - 1];
     if (threshold <= 0)
-        for (const Running& each : step.running) step.exits[each.row] = n;
+        for (const StepRow& each : step.running) step.exits[each.row] = n;
     if (!needs_signal(n)) return;
     make_signals(n, step, hidden);
     const float* signal = signal_.get();
@@ -125,19 +125,20 @@ void Decisions::similarity_signals(int rows, const float* hidden) {
 
 // The probability of the best word, or its margin over the second; rows that leave keep the logits.
 void Decisions::word_signals(int n, Step& step, const float* hidden) {
-    const int rows = (int)step.running.size(), vocab = model_.shape.target_vocab;
-    float *signal = signal_.get(), *logits = logits_of(n).at_least((size_t)rows * vocab);
-    model_.classifier(n).apply(ops_, hidden, rows, logits, scratch_);
+    const int rows = (int)step.running.size();
+    float* signal = signal_.get();
+    scores_.resize(model_.shape.blocks);
+    scores_[n].make(model_.classifier(n), ops_, step.running, hidden, model_.shape.decoder_dim, scratch_);
     for (int r = 0; r < rows; ++r) {
-        const int row = step.running[r].row;
-        float* own = logits + (size_t)r * vocab;
+        const int row = step.running[r].row, count = step.running[r].words().count;
+        float* own = scores_[n].of(r);
         float greatest, sum;
-        ops_.max_and_sum(own, vocab, &greatest, &sum);
+        ops_.max_and_sum(own, count, &greatest, &sum);
         signal[r] = std::min(1.0f, std::exp(-std::log(sum)));
-        if (policy_.rule == Rule::margin) signal[r] = margin(own, greatest + std::log(sum));
+        if (policy_.rule == Rule::margin) signal[r] = margin(own, count, greatest + std::log(sum));
         if (policy_.rule == Rule::shortlist) {
-            Shortlist& list = shortlist(row);
-            ops_.top(own, vocab, std::min(policy_.shortlist, vocab), list.values.data(), list.words.data());
+            Shortlist& list = shortlist(step.running[r]);
+            ops_.top(own, count, (int)list.places.size(), list.values.data(), list.places.data());
         }
         step.logits[row] = own;
         step.greatest[row] = greatest;
@@ -145,22 +146,24 @@ void Decisions::word_signals(int n, Step& step, const float* hidden) {
     }
 }
 
-float Decisions::margin(const float* logits, float log_sum) const {
+float Decisions::margin(const float* logits, int count, float log_sum) const {
     float values[2];
     int places[2];
-    ops_.top(logits, model_.shape.target_vocab, 2, values, places);
+    ops_.top(logits, count, 2, values, places);
     return std::clamp(std::exp(values[0] - log_sum) - std::exp(values[1] - log_sum), 0.0f, 1.0f);
 }
 
 // The probability of the best word among those of the row's shortlist.
 void Decisions::shortlist_signals(int n, const Step& step, const float* hidden) {
-    const int dim = model_.shape.decoder_dim, count = std::min(policy_.shortlist, model_.shape.target_vocab);
-    const float* matrix = model_.classifier_rows[model_.classifier_rows.size() == 1 ? 0 : n - 1];
+    const int dim = model_.shape.decoder_dim;
+    const Classifier& classifier = model_.classifier(n);
     float* signal = signal_.get();
     for (size_t r = 0; r < step.running.size(); ++r) {
-        Shortlist& list = shortlist(step.running[r].row);
+        const SentenceWords& words = step.running[r].words();
+        Shortlist& list = shortlist(step.running[r]);
+        const int count = (int)list.places.size();
         for (int i = 0; i < count; ++i)
-            list.values[i] = ops_.dot(matrix + (int64_t)list.words[i] * dim, hidden + r * dim, dim);
+            list.values[i] = ops_.dot(classifier.row(words.token(list.places[i])), hidden + r * dim, dim);
         scratch_.flops += 2LL * count * dim;
         float greatest, sum;
         ops_.max_and_sum(list.values.data(), count, &greatest, &sum);
@@ -168,16 +171,13 @@ void Decisions::shortlist_signals(int n, const Step& step, const float* hidden) 
     }
 }
 
-Decisions::Shortlist& Decisions::shortlist(int row) {
-    if ((int)shortlists_.size() <= row) shortlists_.resize(row + 1);
-    shortlists_[row].values.resize(policy_.shortlist);
-    shortlists_[row].words.resize(policy_.shortlist);
-    return shortlists_[row];
-}
-
-Buffer<float>& Decisions::logits_of(int n) {
-    if ((int)logits_.size() <= n) logits_.resize(n + 1);
-    return logits_[n];
+Decisions::Shortlist& Decisions::shortlist(const StepRow& row) {
+    if ((int)shortlists_.size() <= row.row) shortlists_.resize(row.row + 1);
+    Shortlist& list = shortlists_[row.row];
+    const int count = std::min(policy_.shortlist, row.words().count);
+    list.values.resize(count);
+    list.places.resize(count);
+    return list;
 }
 
 }  // namespace anydepth

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "search/policy.h"
 #include "search/step.h"
+#include "search/words.h"
 
 namespace anydepth {
 
@@ -29,7 +30,7 @@ class Decisions {
   private:
     struct Shortlist {
         std::vector<float> values;
-        std::vector<int> words;
+        std::vector<int> places;  // of its words among those of the sentence
     };
 
     int planned_exit(const Sentence& sentence) const;
@@ -41,9 +42,8 @@ class Decisions {
     void word_signals(int n, Step& step, const float* hidden);
     void shortlist_signals(int n, const Step& step, const float* hidden);
     void halt_logits(int rows, const float* hidden);
-    float margin(const float* logits, float log_sum) const;
-    Shortlist& shortlist(int row);
-    Buffer<float>& logits_of(int n);
+    float margin(const float* logits, int count, float log_sum) const;
+    Shortlist& shortlist(const StepRow& row);
 
     const Model& model_;
     const Kernels& ops_;
@@ -52,7 +52,7 @@ class Decisions {
     Buffer<float> signal_;               // of the running rows after the last block
     Buffer<float> below_;                // their states before it
     Buffer<float> units_;                // of the geometric module
-    std::vector<Buffer<float>> logits_;  // by exit; rows keep pointing there until the step is over
+    std::vector<WordScores> scores_;     // by exit; rows keep pointing there until the step is over
     std::vector<Shortlist> shortlists_;  // by the number of the row
     bool has_shortlists_ = false;        // of this step
 };

@@ -8,7 +8,7 @@ namespace anydepth {
 void Decoder::embed(const Step& step, float* hidden) const {
     const int dim = model_.shape.decoder_dim;
     const float rate = std::sqrt((float)dim);
-    for (const Running& each : step.running) {
+    for (const StepRow& each : step.running) {
         const float* word = model_.target_embedding + (int64_t)each.hypothesis().token * dim;
         const float* place = model_.decoder_positions + (int64_t)each.sentence->time * dim;
         for (int i = 0; i < dim; ++i) hidden[(size_t)each.row * dim + i] = word[i] * rate + place[i];
@@ -63,7 +63,7 @@ void Decoder::attend_to_path(int n, const std::vector<int>& path, const float* q
 
 void Decoder::attend_to_source(int n, const Step& step, float* hidden) {
     const DecoderWeights& weights = model_.decoder[n - 1];
-    const std::vector<Running>& running = step.running;
+    const std::vector<StepRow>& running = step.running;
     const int rows = (int)running.size(), dim = model_.shape.decoder_dim;
     float* queries = kvq_.at_least((size_t)rows * dim);
     float* gathered = gathered_.at_least((size_t)rows * dim);

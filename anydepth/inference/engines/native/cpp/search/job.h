@@ -14,6 +14,7 @@ struct Job {
     const std::vector<std::vector<int>>& sources;
     const std::vector<int>& limits;
     const Policy& policy;
+    const Selection* selection;  // of the words of each sentence; none: all words
     const Settings& settings;
     const int workers;
     const std::vector<int> order;             // numbers of the sentences, in the order in which they are taken

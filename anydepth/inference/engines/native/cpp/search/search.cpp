@@ -90,13 +90,15 @@ std::vector<int> longest_first(const std::vector<std::vector<int>>& sources) {
 }  // namespace
 
 std::vector<std::vector<Found>> search(const Model& model, const std::vector<std::vector<int>>& sources,
-                                       const std::vector<int>& limits, const Policy& policy, const Settings& settings,
-                                       Counts& counts, const LookUp& look_up) {
+                                       const std::vector<int>& limits, const Policy& policy,
+                                       const Selection* selection, const Settings& settings, Counts& counts,
+                                       const LookUp& look_up) {
     // Sentences are independent, so a thread for each comes first; threads to spare share the
     // products of one.
     const int workers = std::max(1, std::min(settings.threads, (int)sources.size()));
     std::vector<std::vector<Found>> results(sources.size());
-    Job job{model, sources, limits, policy, settings, workers, longest_first(sources), std::move(results)};
+    Job job{model,    sources, limits,  policy,
+            selection, settings, workers, longest_first(sources), std::move(results)};
     Workers(job, settings.threads / workers, counts).run(look_up);
     return std::move(job.results);
 }

@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "search/counts.h"
 #include "search/policy.h"
+#include "search/selection.h"
 
 namespace anydepth {
 
@@ -28,13 +29,15 @@ struct Found {
     std::vector<float> token_scores;
     double score = 0;
     bool has_finished = true;  // of its own accord, not at the limit
+    int words = 0;             // how many the sentence chose among
 };
 
 // The hypotheses of each sentence, best first. `sources` end with EOS; `limits` are the most tokens
-// that each output may have. The calling thread calls `look_up` now and then; what it throws ends
+// that each output may have; `selection` chooses the words of each, or there is none. The calling thread calls `look_up` now and then; what it throws ends
 // the search.
 std::vector<std::vector<Found>> search(const Model& model, const std::vector<std::vector<int>>& sources,
-                                       const std::vector<int>& limits, const Policy& policy, const Settings& settings,
-                                       Counts& counts, const std::function<void()>& look_up);
+                                       const std::vector<int>& limits, const Policy& policy,
+                                       const Selection* selection, const Settings& settings, Counts& counts,
+                                       const std::function<void()>& look_up);
 
 }  // namespace anydepth

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/buffer.h"
+#include "search/selection.h"
 
 namespace anydepth {
 
@@ -30,6 +31,7 @@ struct SourceKeys {
 struct Source {
     std::vector<float> memory;
     std::vector<SourceKeys> keys;  // one for each block, made when the block first runs
+    SentenceWords words;
 };
 
 struct Sentence {

@@ -8,7 +8,7 @@ void SourceProjection::make_at(int n, const Step& step) {
     const int wide = model_.shape.encoder_dim, dim = model_.shape.decoder_dim;
     missing_.clear();
     int rows = 0;
-    for (const Running& each : step.running) {
+    for (const StepRow& each : step.running) {
         SourceKeys& source = each.sentence->source->keys[n - 1];
         if (source.is_ready) continue;
         source.is_ready = true;

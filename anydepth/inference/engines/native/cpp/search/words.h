@@ -1,4 +1,4 @@
-// The scores of all words for the rows of a step, at the exits where they left.
+// The scores of words for the rows of a step, at the exits where they left.
 #pragma once
 
 #include <vector>
@@ -9,21 +9,34 @@
 
 namespace anydepth {
 
+// The scores of the words of some rows at one exit.
+class WordScores {
+  public:
+    // Of rows that stand in `states` one after the other, those of a sentence together. Rows of
+    // sentences that may use all words share one product; what a row points to stays until the next
+    // call.
+    void make(const Classifier& classifier, const Kernels& kernels, const std::vector<StepRow>& rows,
+              const float* states, int dim, Scratch& scratch);
+    float* of(int place) const { return at_[place]; }
+
+  private:
+    Buffer<float> scores_;
+    std::vector<float*> at_;  // by the place of the row
+};
+
 class Words {
   public:
     Words(const Model& model, Nodes& nodes, Scratch& scratch) : model_(model), nodes_(nodes), scratch_(scratch) {}
 
-    // Those of the rows that have none from their decision, one product for each classifier.
+    // Those of the rows that have none from their decision, for each classifier.
     void score(Step& step);
 
   private:
-    Buffer<float>& logits_of(int n);
-
     const Model& model_;
     Nodes& nodes_;
     Scratch& scratch_;
-    std::vector<int> chosen_;
-    std::vector<Buffer<float>> logits_;  // by exit; rows keep pointing there until the step is over
+    std::vector<StepRow> chosen_;
+    std::vector<WordScores> scores_;  // by exit
     Buffer<float> states_;
 };
 

@@ -60,7 +60,7 @@ void Worker::begin_step(float* hidden) {
     meter_.counts.rows += step_.rows();
     decoder_.embed(step_, hidden);
     decisions_.begin(step_);
-    for (const Running& each : step_.running) {
+    for (const StepRow& each : step_.running) {
         std::vector<int>& path = each.hypothesis().path;
         const int node = nodes_.add(path.empty() ? -1 : path.back());
         step_.nodes[each.row] = node;

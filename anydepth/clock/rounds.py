@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from anydepth.bench.contestants import Call
+from anydepth.clock.calls import Call
 
 Clock = Callable[[], float]
 

@@ -1,0 +1,222 @@
+"""Who takes part in a benchmark: engines and precisions, other runs, and CTranslate2 with the same
+models."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from anydepth.bench.contestants import (
+    PRECISIONS,
+    Contestant,
+    CTranslate2Contestant,
+    OwnContestant,
+    load_rivals,
+)
+from anydepth.errors import UsageError
+from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.flops import DecoderShape
+from anydepth.exits.policies import Policy
+from anydepth.inference.engines.choice import check_engine, make_engine
+from anydepth.inference.engines.engine import Engine
+from anydepth.inference.export.ctranslate2_folder import write_checksums, write_ctranslate2
+from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
+from anydepth.runs.run import Run
+from anydepth.vocabulary.lexical_table import TableSelection
+from anydepth.vocabulary.selection import WordSelection
+
+Field = list[Contestant | Sequence[CTranslate2Contestant]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSettings:
+    """Who takes part in a benchmark, and how it is run."""
+
+    engines: tuple[str, ...] = ("torch",)
+    precisions: tuple[str, ...] = PRECISIONS
+    batches: tuple[int, ...] = (1, 8, 32)
+    beams: tuple[int, ...] = (1, 5)
+    rounds: int = 5
+    threads: int = 1
+    sentences: int | None = None
+    seed: int = 1
+    against: str | None = None
+    rival: Path | None = None  # the run whose model CTranslate2 takes, if not the same
+    beside: tuple[Path, ...] = ()  # other runs that take part at full depth
+    vocabulary: str | None = None  # how words are selected; None: as each run's check chose
+
+    def __post_init__(self) -> None:
+        for engine in self.engines:
+            check_engine(engine)
+        if self.against not in (None, "ctranslate2"):
+            raise UsageError(
+                f"--against {self.against}: ctranslate2 is all that a benchmark compares with; write --against "
+                "ctranslate2"
+            )
+        if self.rival is not None and self.against is None:
+            raise UsageError("--rival names the model that CTranslate2 takes; write --against ctranslate2, too")
+        if self.rival is not None and self.beside:
+            raise UsageError("--rival has CTranslate2 take one other model and --beside all; leave out one of them")
+        named = {"--batch": self.batches, "--beam": self.beams}
+        counts = {
+            "--rounds": self.rounds,
+            "--threads": self.threads,
+            "--sentences": 1 if self.sentences is None else self.sentences,
+        }
+        for name, value in [*((name, each) for name, values in named.items() for each in values), *counts.items()]:
+            if value < 1:
+                raise UsageError(f"{name} {value} leaves nothing to measure; set it to 1 or more")
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A model that takes part: its name, its policies, full depth first, and how its words are
+    selected."""
+
+    name: str
+    translator: Translator
+    policies: list[Policy]
+    words: WordSelection | None
+
+
+def entrants(folder: Path, translator: Translator, policies: list[Policy], settings: BenchSettings) -> list[Entrant]:
+    """The run that is measured, then those that take part beside it, at full depth; their names are
+    told apart only if there are several."""
+    own = Entrant(folder.name if settings.beside else "", translator, policies, translator.words(settings.vocabulary))
+    found = [own]
+    for other in settings.beside:
+        beside = Translator.load(other)
+        check_vocabulary(translator, Run(other), option="--beside")
+        # a table is of the vocabulary, which is the same, so that the same words help all models
+        words = own.words if isinstance(own.words, TableSelection) else beside.words(settings.vocabulary)
+        found.append(Entrant(other.name, beside, [beside.policy(None)], words))
+    if len({entrant.name for entrant in found}) < len(found):
+        raise UsageError("two of the runs have the same name; rename the folder of one, so that they can be told apart")
+    return found
+
+
+def own_contestants(entrant: Entrant, settings: BenchSettings, say: Say) -> Iterator[OwnContestant]:
+    """Every policy of a model with every engine in every precision."""
+    for system, precision, engine in engines(entrant.translator.model, settings, entrant.translator.run, say):
+        for policy in entrant.policies:
+            is_full_depth = policy is entrant.policies[0]
+            yield OwnContestant(
+                system, engine, precision, policy, is_full_depth, words=entrant.words, model_name=entrant.name
+            )
+
+
+def engines(
+    model: AdaptiveTransformer, settings: BenchSettings, run: Run | None, say: Say
+) -> Iterator[tuple[str, str, Engine]]:
+    """Every engine in every precision that it has; one that lacks a precision is reported, or
+    refused if none was left."""
+    found = 0
+    refusals = []
+    for precision in settings.precisions:
+        for name in settings.engines:
+            try:
+                engine = make_engine(name, model, int8=precision == "int8", threads=settings.threads, run=run)
+            except UsageError as error:
+                refusals.append(error)
+                continue
+            found += 1
+            yield name, precision, engine
+    if not found:
+        raise refusals[0]
+    for refusal in refusals:
+        say(f"left out: {refusal}")
+
+
+def rival_model(translator: Translator, settings: BenchSettings) -> Translator:
+    """The run whose model CTranslate2 takes: the translator's own, or another with the same
+    vocabulary."""
+    if settings.rival is None:
+        return translator
+    check_vocabulary(translator, Run(settings.rival), option="--rival")
+    return Translator.load(settings.rival)
+
+
+def check_vocabulary(translator: Translator, other: Run, *, option: str) -> None:
+    """Refuses a run whose tokens are not those of `translator`."""
+    own, others = (
+        [tokenizer.pieces(range(tokenizer.size)) for tokenizer in tokenizers]
+        for tokenizers in ((translator.source_tokenizer, translator.target_tokenizer), other.tokenizers())
+    )
+    if own != others:
+        raise UsageError(
+            f"{option} {other.folder} has another vocabulary; prepare its data with --tokenizer-from, and train "
+            "it again"
+        )
+
+
+@dataclass(frozen=True)
+class CTranslate2Entrant:
+    """A model that CTranslate2 takes part with, the names of its tokens, and the table of words that
+    it may use as a map, if there is one."""
+
+    name: str
+    model: AdaptiveTransformer
+    source_pieces: Sequence[str]
+    target_pieces: Sequence[str]
+    table: TableSelection | None = None
+
+
+@contextmanager
+def rivals(entrants: Sequence[CTranslate2Entrant], settings: BenchSettings) -> Iterator[Field]:
+    """The contestants to compare with, if any were asked for: CTranslate2 at full depth in every
+    precision, with all words and with a vocabulary map where there is a table, from files that are
+    removed."""
+    if not settings.against:
+        yield []
+        return
+    field: Field = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for number, (entrant, precision) in enumerate(
+            (entrant, precision) for precision in settings.precisions for entrant in entrants
+        ):
+            folder = Path(temporary) / str(number)
+            folder.mkdir()
+            write_rival(entrant, folder, precision)
+            for has_map in (False, True) if entrant.table is not None else (False,):
+                field.append(
+                    load_rivals(
+                        folder,
+                        precision=precision,
+                        shape=DecoderShape.of(entrant.model.config, len(entrant.target_pieces)),
+                        source_pieces=entrant.source_pieces,
+                        target_pieces=entrant.target_pieces,
+                        max_length=entrant.model.config.max_length,
+                        threads=settings.threads,
+                        has_map=has_map,
+                        model_name=entrant.name,
+                    )
+                )
+        yield field
+
+
+def write_rival(entrant: CTranslate2Entrant, folder: Path, precision: str) -> None:
+    """Writes the model at full depth for CTranslate2."""
+    write_ctranslate2(
+        entrant.model,
+        entrant.source_pieces,
+        entrant.target_pieces,
+        folder,
+        exit=entrant.model.blocks,
+        quantization="int8" if precision == "int8" else None,
+    )
+    write_checksums(folder, weights=None)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Torch with so many threads, and afterwards with as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,1 @@
+"""Timing: searches in interleaved rounds, and the machine that they run on."""
