@@ -301,3 +301,21 @@ def threshold_exit(
         if threshold < 1 and signal(model, states, n, first) > threshold:
             return n
     return len(thresholds) + 1
+
+
+def ibm_model_1(pairs: Sequence[tuple[Sequence[int], Sequence[int]]], rounds: int) -> dict[int, dict[int, float]]:
+    """p(target | source) by expectation maximization from equal probabilities; -1 is the source word
+    NULL, which every pair has once (Brown et al., 1993)."""
+    found: dict[int, dict[int, float]] = {}
+    for number in range(rounds):
+        counts: dict[int, dict[int, float]] = {}
+        for source, target in pairs:
+            for word in target:
+                scores = [1.0 if number == 0 else found[piece].get(word, 0.0) for piece in [*source, -1]]
+                for piece, score in zip([*source, -1], scores, strict=True):
+                    row = counts.setdefault(piece, {})
+                    row[word] = row.get(word, 0.0) + score / sum(scores)
+        found = {
+            piece: {word: count / sum(row.values()) for word, count in row.items()} for piece, row in counts.items()
+        }
+    return found

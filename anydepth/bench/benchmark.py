@@ -27,7 +27,7 @@ from anydepth.clock.machine import Machine, this_machine, timing_place
 from anydepth.clock.rounds import Clock
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
-from anydepth.evaluation.evaluate import wished_names, wished_policies
+from anydepth.evaluation.evaluate import ChosenPolicy, wished_names, wished_policies
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.halting import GeometricHalting
@@ -43,6 +43,7 @@ from anydepth.runs.operating_points import PointSet, Wish
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY
 from anydepth.text.corpus import read_pairs
+from anydepth.vocabulary.selection import WordSelection
 
 Field = list[Contestant | Sequence[CTranslate2Contestant]]
 
@@ -108,16 +109,10 @@ def bench_run(
     run, translator, machine = Run(folder), Translator.load(folder), this_machine()
     note = run.data_note()
     wanted = wished_policies(policies, translator, wish) if policies or (wish is not None and not wish.is_empty) else []
-    chosen = [translator.policy(None), *(translator.policy(name) for name, _ in wanted)]
-    for name, found in wanted:
-        if found is not None and (beams := [str(beam) for beam in settings.beams if beam != found.beam]):
-            say(
-                f"warning: {name} was tuned with beam {found.beam}; the BLEU and exits of beam {', '.join(beams)} may "
-                "be others"
-            )
-        if found is not None and wish is not None and (clocked := timed_elsewhere(found, wish, translator, settings)):
-            say(f"warning: the time of {name} was measured otherwise than here: {clocked}")
-    distinct = list({policy.name: policy for policy in chosen}.values())
+    full = (translator.policy(None), None)
+    chosen = [full, *((translator.policy(each.name), tuned_words(translator, each)) for each in wanted)]
+    tell_of_tuning(wanted, wish, translator, settings, say)
+    distinct = list({(policy.name, words and words.name): (policy, words) for policy, words in chosen}.values())
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][
         : settings.sentences
     ]
@@ -139,8 +134,32 @@ def bench_run(
         rivals(rival_model(translator, settings), source_pieces, target_pieces, settings) as field,
     ):
         for system, precision, engine in engines(translator.model, settings, run, say):
-            field += [OwnContestant(system, engine, precision, policy, policy is distinct[0]) for policy in distinct]
+            field += [
+                OwnContestant(system, engine, precision, policy, policy is distinct[0][0], words=words)
+                for policy, words in distinct
+            ]
         return Bench(recipe, run_cells(field, material, settings, say, clock))
+
+
+def tell_of_tuning(
+    wanted: Sequence[ChosenPolicy], wish: Wish | None, translator: Translator, settings: BenchSettings, say: Say
+) -> None:
+    """Says which policies were tuned, or timed, otherwise than they are searched with here."""
+    for each in wanted:
+        if each.found is None:
+            continue
+        if beams := [str(beam) for beam in settings.beams if beam != each.found.beam]:
+            say(
+                f"warning: {each.name} was tuned with beam {each.found.beam}; the BLEU and exits of beam "
+                f"{', '.join(beams)} may be others"
+            )
+        if wish is not None and (clocked := timed_elsewhere(each.found, wish, translator, settings)):
+            say(f"warning: the time of {each.name} was measured otherwise than here: {clocked}")
+
+
+def tuned_words(translator: Translator, chosen: ChosenPolicy) -> WordSelection | None:
+    """The words that a policy was tuned with; all of them where no wish chose it."""
+    return None if chosen.found is None else translator.words(chosen.vocabulary)
 
 
 def timed_elsewhere(found: PointSet, wish: Wish, translator: Translator, settings: BenchSettings) -> str:

@@ -183,9 +183,10 @@ def formula_flops(
     contestant: Contestant, outputs: Sequence[ContestantOutput], material: Material, *, length: int | None
 ) -> int:
     """What the first `length` tokens of the outputs cost by appendix B."""
-    pairs = zip(outputs, material.sentences, strict=True)
+    shapes = [material.shape if each.words is None else replace(material.shape, vocab=each.words) for each in outputs]
     return sum(
-        sentence_flops(material.shape, output.exits[:length], len(ids) + 1, contestant.cost) for output, ids in pairs
+        sentence_flops(shape, output.exits[:length], len(ids) + 1, contestant.cost)
+        for shape, output, ids in zip(shapes, outputs, material.sentences, strict=True)
     )
 
 

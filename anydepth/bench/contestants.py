@@ -1,7 +1,7 @@
 """Who takes part in a benchmark: our engines with a policy, and CTranslate2 at full depth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from anydepth.exits.policies import ForcedExits, Policy
 from anydepth.inference.engines.engine import Engine
 from anydepth.inference.export.ctranslate2_folder import check_ctranslate2, load_ctranslate2, search_options
 from anydepth.search.decoding import SearchSettings
+from anydepth.vocabulary.selection import WordSelection
 
 PRECISIONS = ("fp32", "int8")
 CTRANSLATE2 = "ctranslate2"
@@ -30,6 +31,7 @@ class ContestantOutput:
 
     tokens: list[int]
     exits: list[int]
+    words: int | None = None  # that it could choose from; None: all of them
 
 
 @runtime_checkable
@@ -77,11 +79,12 @@ class OwnContestant:
     precision: str
     policy: Policy
     is_full_depth: bool
+    words: WordSelection | None = field(default=None, kw_only=True)
 
     @property
     def policy_name(self) -> str:
-        """The policy's name."""
-        return self.policy.name
+        """The policy's name, with the words that it chooses from where these are not all."""
+        return self.policy.name if self.words is None else f"{self.policy.name} {self.words.name}"
 
     @property
     def cost(self) -> DecisionCost:
@@ -90,11 +93,11 @@ class OwnContestant:
 
     def calls(self, sentences: Sentences, settings: SearchSettings, *, batch: int) -> list[Call]:
         """One search for all, or one per sentence."""
-        return search_calls(self.engine, sentences, self.policy, settings, batch=batch)
+        return search_calls(self.engine, sentences, self.policy, replace(settings, words=self.words), batch=batch)
 
     def read(self, result: Any) -> ContestantOutput:
         """The best hypothesis."""
-        return ContestantOutput(result[0].tokens, result[0].exits)
+        return ContestantOutput(result[0].tokens, result[0].exits, result[0].words)
 
     def executed_flops(self) -> int | None:
         """What the engine has counted."""

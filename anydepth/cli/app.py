@@ -26,6 +26,7 @@ from anydepth.cli import (
     train,
     translate,
     tune,
+    vocabulary,
 )
 
 
@@ -43,6 +44,7 @@ VERB_MODULES: tuple[VerbModule, ...] = (
     translate,
     evaluate,
     tune,
+    vocabulary,
     check,
     configs,
     export,

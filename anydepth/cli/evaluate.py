@@ -17,6 +17,7 @@ from anydepth.cli.options import (
     PolicyHelp,
     RunFolder,
     TimeShare,
+    Vocabulary,
     examples,
     say,
     tell_if_unfinished,
@@ -55,6 +56,7 @@ def evaluate(
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     batch_tokens: BatchTokens = None,
+    vocabulary: Vocabulary = None,
     engine: EngineName = AUTOMATIC,
     int8: Int8 = False,
     output: Annotated[
@@ -72,7 +74,9 @@ def evaluate(
         output=output,
         against=against,
         is_counted=executed,
-        decoding=DecodingOptions(beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens),
+        decoding=DecodingOptions(
+            beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens, vocabulary=vocabulary
+        ),
         engine=engine,
         int8=int8,
     )

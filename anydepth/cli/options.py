@@ -3,6 +3,7 @@ becomes a policy."""
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from anydepth.errors import UsageError
 from anydepth.exits.names import POLICY_FORMS
 from anydepth.inference.engines.names import AUTOMATIC, ENGINE_NOTES, INT8_ENGINES, enumerated, noted_engine
 from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
+from anydepth.vocabulary.names import VOCABULARY_FORMS
 
 if TYPE_CHECKING:
     from anydepth.exits.policies import Policy
@@ -60,6 +62,13 @@ Int8 = Annotated[
     typer.Option(
         "--int8",
         help=f"8-bit products: faster, and a few words differ. {Int8Help}.",
+    ),
+]
+VocabularyHelp = ", ".join(VOCABULARY_FORMS.values())
+Vocabulary = Annotated[
+    str | None,
+    typer.Option(
+        help=f"{VocabularyHelp}: the words a sentence may use. Default: what `anydepth vocabulary` chose, else full."
     ),
 ]
 ConfigHelp = "A TOML file of settings, or the name of settings that come with anydepth (see `anydepth configs`)"
@@ -120,18 +129,25 @@ def wish_of(
     return Wish(average_exit=average_exit, flops=flops, bleu_drop=bleu_drop, time=time)
 
 
-def wished_policy(translator: "Translator", policy: str | None, wish: "Wish", decoding: "DecodingOptions") -> "Policy":
-    """The policy by name, or that of the operating point that a wish asks for; one line says which
-    point that is, and how search differs from the search that it was measured with."""
+def wished_search(
+    translator: "Translator", policy: str | None, wish: "Wish", decoding: "DecodingOptions"
+) -> "tuple[Policy, DecodingOptions]":
+    """The policy by name, or that of the operating point that a wish asks for, and the options to
+    search with, which have the point's vocabulary.
+
+    One line says which point that is, and how search differs from the search that it was measured
+    with.
+    """
     from anydepth.clock.machine import timed_otherwise
 
     if wish.is_empty:
-        return translator.policy(policy)
-    point, found = translator.operating_point(wish, policy=policy)
-    search = decoding.resolved(translator.config)
+        return translator.policy(policy), decoding
+    point, found = translator.operating_point(wish, policy=policy, vocabulary=decoding.vocabulary)
+    chosen = replace(decoding, vocabulary=point.vocabulary)
+    search = translator.search_settings(chosen)
     otherwise = found.otherwise(search, engine=translator.engine.name)
     clocked = timed_otherwise(found, wish, translator.engine, search)
     here = f"; here with {otherwise}" if otherwise else ""
     here += f"; its time was measured otherwise than here: {clocked}" if clocked else ""
     say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
-    return translator.policy(point.policy)
+    return translator.policy(point.policy), chosen

@@ -17,7 +17,7 @@ from anydepth.cli.options import (
     examples,
     say,
     wish_of,
-    wished_policy,
+    wished_search,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def plot_tokens(
     style.check_figure_path(to)
     translator = Translator.load(run)
     decoding = DecodingOptions(beam=beam)
-    chosen = wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop, time), decoding)
+    wish = wish_of(average_exit, flops, bleu_drop, time)
+    chosen, decoding = wished_search(translator, policy, wish, decoding)
     (translation,) = translator.translate_lines([sentence], chosen, decoding)
     style.save_figure(sentence_pictures.plot_tokens(translation, blocks=translator.model.blocks, source=sentence), to)
     print(translation.line)
@@ -148,7 +149,7 @@ def translated_test(
     from anydepth.text.corpus import open_lines, side_path
 
     translator, decoding = Translator.load(run), DecodingOptions(beam=beam)
-    chosen = wished_policy(translator, policy, wish, decoding)
+    chosen, decoding = wished_search(translator, policy, wish, decoding)
     lines = list(open_lines(side_path(test, Run(run).data_note()["source_lang"])))
     say(f"translating {len(lines):,} sentences with {chosen.name}")
     return translator.translate_lines(lines, chosen, decoding), translator.model.blocks

@@ -18,12 +18,13 @@ from anydepth.cli.options import (
     PolicyName,
     RunFolder,
     TimeShare,
+    Vocabulary,
     examples,
     input_lines,
     say,
     tell_if_unfinished,
     wish_of,
-    wished_policy,
+    wished_search,
 )
 from anydepth.errors import UsageError
 from anydepth.inference.engines.names import AUTOMATIC
@@ -58,6 +59,7 @@ def translate(
         int, typer.Option(min=1, max=MOST_BEAM, help="Translations to give for each line (with --json).")
     ] = 1,
     batch_tokens: BatchTokens = None,
+    vocabulary: Vocabulary = None,
     engine: EngineName = AUTOMATIC,
     int8: Int8 = False,
     show_exits: Annotated[
@@ -78,14 +80,17 @@ def translate(
         raise UsageError("--show-exits is for people and --json for machines; choose one (the JSON has the exits too)")
     translator = Translator.load(run, engine=engine, int8=int8)
     tell_if_unfinished(run)
-    decoding = DecodingOptions(beam=beam, length_penalty=length_penalty)
+    decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, vocabulary=vocabulary)
+    wish = wish_of(average_exit, flops, bleu_drop, time)
+    chosen, decoding = wished_search(translator, policy, wish, decoding)
     lines = translator.translate_stream(
         input_lines(source),
-        policy=wished_policy(translator, policy, wish_of(average_exit, flops, bleu_drop, time), decoding),
+        policy=chosen,
         beam=beam,
         length_penalty=length_penalty,
         best=best,
         batch_tokens=batch_tokens,
+        vocabulary=decoding.vocabulary,
     )
     if show_exits:
         print_exits(warned(lines, translator), blocks=translator.model.blocks)

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 from anydepth.evaluation.evaluate import Evaluation
 from anydepth.evaluation.measure import Measurement
-from anydepth.runs.operating_points import ALL_WORDS, OperatingPoint, PointSet
+from anydepth.runs.operating_points import OperatingPoint, PointSet
+from anydepth.vocabulary.names import FULL
 
 
 def evaluation_table(evaluation: Evaluation) -> str:
@@ -34,7 +35,7 @@ def evaluation_table(evaluation: Evaluation) -> str:
         f"chrF       {first.scores.chrf.signature}",
         f"recipe     run {recipe.run} | weights {recipe.weights} | test {recipe.test} ({recipe.languages}, "
         f"{first.sentences:,} sentences)"
-        f" | beam {first.beam} | length penalty {first.length_penalty:g}"
+        f" | beam {first.beam} | length penalty {first.length_penalty:g} | vocabulary {describe_vocabulary(first)}"
         f"{f' | wish {recipe.wish}' if recipe.wish else ''} | anydepth {recipe.anydepth} | torch {recipe.torch}"
         f" | engine {recipe.engine}, {recipe.threads} threads",
     ]
@@ -42,6 +43,11 @@ def evaluation_table(evaluation: Evaluation) -> str:
         drawn = f"{comparison.samples:,} samples, seed {comparison.seed}"
         notes.insert(3, f"against    paired bootstrap of {drawn}: difference, 95% interval, p-value")
     return "\n".join([*aligned_table(rows), *notes])
+
+
+def describe_vocabulary(result: Measurement) -> str:
+    """The vocabulary setting, with the mean number of words where it is a selection."""
+    return FULL if result.vocabulary == FULL else f"{result.vocabulary} ({result.words:,.0f} words per sentence)"
 
 
 def describe_comparison(result: Measurement) -> str:
@@ -66,7 +72,7 @@ def points_table(found: PointSet) -> str:
     ]
     if found.clock is not None:
         columns.append(("% of the time", lambda point: f"{100 * (point.time_share or 0):.1f}"))
-    if found.vocabulary != ALL_WORDS:
+    if found.vocabulary != FULL:
         columns.append(("vocabulary", lambda point: point.vocabulary))
     rows = [[name for name, _ in columns], *([tell(point) for _, tell in columns] for point in found.points)]
     notes = [

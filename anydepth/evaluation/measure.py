@@ -16,6 +16,8 @@ from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.translator import Translation, Translator
 from anydepth.search.decoding import AS_CONFIGURED, GREEDY, DecodingOptions
 from anydepth.text.prepared import PreparedData
+from anydepth.vocabulary.names import FULL
+from anydepth.vocabulary.selection import WordSelection
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Measurement:
     tokens: int
     beam: int
     length_penalty: float
+    vocabulary: str  # the selection of words; "full" is all of them
+    words: float  # that a sentence could choose among, on average
 
 
 def measure(
@@ -49,8 +53,9 @@ def measure(
     translations = translator.translate_lines(sources, policy, decoding)
     seconds = time.perf_counter() - started
     tokens = sum(len(translation.exits) for translation in translations)
-    blocks, search = translator.model.blocks, decoding.resolved(translator.config)
-    flops, full = decoder_flops(translator, translations, policy.cost), full_depth_flops(translator, translations)
+    blocks, search = translator.model.blocks, translator.search_settings(decoding)
+    flops = decoder_flops(translator, translations, policy.cost, selection=search.words)
+    full, translated = full_depth_flops(translator, translations), [each for each in translations if each.exits]
     figures = Measurement(
         policy=policy.name,
         scores=score_texts([translation.text for translation in translations], references),
@@ -65,6 +70,8 @@ def measure(
         tokens=tokens,
         beam=search.beam,
         length_penalty=search.length_penalty,
+        vocabulary=FULL if search.words is None else search.words.name,
+        words=sum(each.words for each in translated) / max(len(translated), 1),
     )
     return figures, translations
 
@@ -92,21 +99,32 @@ def executed_mflops_per_token(
     return executed.decoder / max(sum(len(translation.exits) for translation in translations), 1) / 1e6
 
 
-def decoder_flops(translator: Translator, translations: Sequence[Translation], cost: DecisionCost) -> int:
+def decoder_flops(
+    translator: Translator,
+    translations: Sequence[Translation],
+    cost: DecisionCost,
+    *,
+    selection: WordSelection | None = None,
+) -> int:
     """What the decoder's output tokens cost by their recorded exits (appendix B), decisions
-    included."""
-    shape = DecoderShape.of(translator.model.config, translator.model.target_embedding.num_embeddings)
+    included.
+
+    V is the number of words that the sentence could choose among; what it took the `selection` to
+    choose them is counted, too.
+    """
+    model, choosing = translator.model.config, 0 if selection is None else selection.flops()
     return sum(
-        sentence_flops(shape, translation.exits, translation.source_length, cost) for translation in translations
+        choosing + sentence_flops(DecoderShape.of(model, each.words), each.exits, each.source_length, cost)
+        for each in translations
+        if each.exits
     )
 
 
 def full_depth_flops(translator: Translator, translations: Sequence[Translation]) -> int:
-    """What the same tokens would cost if every one went through all blocks and nothing were
-    decided."""
-    deep = [
-        replace(translation, exits=[translator.model.blocks] * len(translation.exits)) for translation in translations
-    ]
+    """What the same tokens would cost if every one went through all blocks, nothing were decided
+    and all words could be chosen."""
+    blocks, words = translator.model.blocks, translator.model.target_embedding.num_embeddings
+    deep = [replace(each, exits=[blocks] * len(each.exits), words=words) for each in translations]
     return decoder_flops(translator, deep, no_decision)
 
 

@@ -1,5 +1,6 @@
 """Text in, text out: the Translator, and translations with the exit of every token."""
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,13 +17,25 @@ from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.stream import arriving
+from anydepth.runs.checked_vocabulary import RunVocabulary
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, engine_bits, load_points
+from anydepth.runs.operating_points import (
+    OperatingPoint,
+    PointSet,
+    Wish,
+    choose_point,
+    engine_bits,
+    kept_points,
+    load_points,
+)
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
-from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
+from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions, SearchSettings
 from anydepth.text.tokenizer import WORD_START, Tokenizer
+from anydepth.vocabulary.names import FULL, parse_vocabulary
+from anydepth.vocabulary.selection import WordSelection
 
+LOG = logging.getLogger(__name__)
 END_PIECE = "</s>"
 
 
@@ -49,7 +62,8 @@ class Translation:
 
     `source_length` counts the source tokens that were read, the end of the sentence included.
     `was_truncated` tells that the source was longer than the model's limit, so that only its
-    beginning was translated. `alternatives` are the n best translations, this one first, if more
+    beginning was translated. `words` is how many words the sentence could choose among: all of the
+    vocabulary, unless words were selected before. `alternatives` are the n best translations, this one first, if more
     than one was asked for.
     """
 
@@ -60,6 +74,7 @@ class Translation:
     score: float = 0.0
     source_length: int = 0
     was_truncated: bool = False
+    words: int = 0
     alternatives: list["Translation"] = field(default_factory=list)
 
     @property
@@ -84,8 +99,11 @@ class Translator:
         *,
         run: Run | None = None,
         engine: Engine | None = None,
+        vocabulary: RunVocabulary | None = None,
     ) -> None:
         self.run = run
+        self.vocabulary = RunVocabulary(run) if vocabulary is None and run is not None else vocabulary
+        self.told: set[str] = set()  # what was logged once
         self.model = model
         self.engine = engine or TorchEngine(model)
         self.source_tokenizer = source_tokenizer
@@ -108,9 +126,8 @@ class Translator:
 
     def with_engine(self, engine: Engine) -> "Translator":
         """The same translator with another engine."""
-        return Translator(
-            engine.model, self.source_tokenizer, self.target_tokenizer, self.config, run=self.run, engine=engine
-        )
+        sides = self.source_tokenizer, self.target_tokenizer
+        return Translator(engine.model, *sides, self.config, run=self.run, engine=engine, vocabulary=self.vocabulary)
 
     def policy(self, text: str | None) -> Policy:
         """The policy that `text` names, as in "fixed:3"; full depth without one."""
@@ -124,16 +141,26 @@ class Translator:
         bleu_drop: float | None = None,
         time: float | None = None,
         policy: str | None = None,
+        vocabulary: WordSelection | str | None = None,
     ) -> Policy:
         """The policy of the operating point that meets a wish best, as in tuned_policy(time=0.5);
         `anydepth tune` makes the points.
 
-        `policy`, where given, names the family to choose from.
+        `policy`, where given, names the family to choose from. The point is one that was tuned with
+        the words of `vocabulary`, as `translate` takes it; where there is none, that is logged, and
+        points of other words are chosen from.
         """
-        return self.policy(self.operating_point(Wish(average_exit, flops, bleu_drop, time), policy=policy)[0].policy)
+        wish, own = Wish(average_exit, flops, bleu_drop, time), self.words(vocabulary)
+        name, sets = FULL if own is None else own.name, [] if self.run is None else kept_points(self.run)
+        is_tuned = any(found.vocabulary == name for found in sets)
+        if sets and not is_tuned:
+            self._tell_once(f"no operating point was tuned with the vocabulary {name}; tune again with `anydepth tune`")
+        return self.policy(
+            self.operating_point(wish, policy=policy, vocabulary=own or FULL if is_tuned else None)[0].policy
+        )
 
     def operating_point(
-        self, wish: Wish, *, policy: str | None = None, vocabulary: str | None = None
+        self, wish: Wish, *, policy: str | None = None, vocabulary: WordSelection | str | None = None
     ) -> tuple[OperatingPoint, PointSet]:
         """The operating point of the run that meets `wish` best, and the tuning that found it.
 
@@ -147,9 +174,9 @@ class Translator:
                 f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load"
             )
         sets = load_points(self.run, blocks=self.model.blocks)
-        point, found = choose_point(
-            sets, wish, policy=policy, vocabulary=vocabulary, bits=engine_bits(self.engine.name)
-        )
+        words = None if vocabulary is None else self.words(vocabulary)
+        name = None if vocabulary is None else FULL if words is None else words.name
+        point, found = choose_point(sets, wish, policy=policy, vocabulary=name, bits=engine_bits(self.engine.name))
         try:
             self.policy(point.policy)
         except UsageError as error:
@@ -157,6 +184,44 @@ class Translator:
                 f"{self.run.points_file} has a point that this run cannot use: {error}; remove it and tune again"
             ) from error
         return point, found
+
+    def words(self, vocabulary: WordSelection | str | None) -> WordSelection | None:
+        """The selection that a vocabulary setting stands for, as in "table:50"; None is all words.
+
+        Without a setting it is the one that the run's check chose, if there is one.
+        """
+        if vocabulary is None:
+            return None if self.vocabulary is None else self.vocabulary.selection(None)
+        if not isinstance(vocabulary, str):
+            return vocabulary
+        if self.vocabulary is None:
+            if parse_vocabulary(vocabulary).kind == FULL:
+                return None
+            raise UsageError(
+                f"--vocabulary {vocabulary} needs the word selections of a run; make the translator with "
+                "Translator.load"
+            )
+        return self.vocabulary.selection(vocabulary)
+
+    def search_settings(self, decoding: DecodingOptions = AS_CONFIGURED) -> SearchSettings:
+        """The complete settings of a search, the selection of words included.
+
+        Where the beam wants more words than the run's own selection may leave, all words are used;
+        one that was asked for is refused.
+        """
+        words, settings = self.words(decoding.vocabulary), decoding.resolved(self.config)
+        if words is not None and decoding.vocabulary is None and not settings.has_room(words):
+            self._tell_once(
+                f"beam = {settings.beam} wants {settings.wanted_words} words to choose from, but {words.name} may "
+                f"leave {words.smallest}, so all words are used"
+            )
+            return settings
+        return decoding.resolved(self.config, words)
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self.told:
+            self.told.add(text)
+            LOG.warning("%s", text)
 
     def translate(
         self,
@@ -167,14 +232,18 @@ class Translator:
         length_penalty: float | None = None,
         best: int = 1,
         batch_tokens: int | None = None,
+        vocabulary: WordSelection | str | None = None,
     ) -> list[Translation]:
         """The translations in the order of `lines`; a line of nothing but spaces has an empty one.
 
         Without a policy every token goes through every block. Other options that are not given come
         from the configuration. Similar lengths are searched together, as many as fit: sentences *
-        beam * longest source <= `batch_tokens`.
+        beam * longest source <= `batch_tokens`. `vocabulary` is "full", "table:K" or "learned:P";
+        without one, words are selected as the run's check chose.
         """
-        decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
+        decoding = DecodingOptions(
+            beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens, vocabulary=vocabulary
+        )
         return self.translate_lines(lines, policy, decoding)
 
     def translate_stream(
@@ -186,6 +255,7 @@ class Translator:
         length_penalty: float | None = None,
         best: int = 1,
         batch_tokens: int | None = None,
+        vocabulary: WordSelection | str | None = None,
         window: int = 1024,
     ) -> Iterator[Translation]:
         """The translations one after the other, as soon as they can be had; lines that wait are
@@ -194,7 +264,9 @@ class Translator:
         `lines` is read ahead in a thread, by at most `window` lines. An error in reading comes
         after the lines before it.
         """
-        decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens)
+        decoding = DecodingOptions(
+            beam=beam, length_penalty=length_penalty, best=best, batch_tokens=batch_tokens, vocabulary=vocabulary
+        )
         for ready in arriving(lines, window=window):
             yield from self.translate_lines(ready, policy, decoding)
 
@@ -202,7 +274,7 @@ class Translator:
         self, lines: Sequence[str], policy: Policy | str | None = None, decoding: DecodingOptions = AS_CONFIGURED
     ) -> list[Translation]:
         """`translate` for those who hand its options on in one piece."""
-        settings = decoding.resolved(self.config)
+        settings = self.search_settings(decoding)
         check_lines(lines)
         policy = self.policy(policy) if policy is None or isinstance(policy, str) else policy
         encoded = self.source_tokenizer.encode_lines([line if line.strip() else "" for line in lines])
@@ -215,6 +287,7 @@ class Translator:
         return translations
 
     def _translation(self, hypotheses: Sequence[Hypothesis], *, source_length: int, limit: int) -> Translation:
+        vocab = self.model.target_embedding.num_embeddings
         ranked = [
             Translation(
                 text=self.target_tokenizer.decode(hypothesis.tokens),
@@ -224,6 +297,7 @@ class Translator:
                 score=hypothesis.score,
                 source_length=min(source_length, limit) + 1,
                 was_truncated=source_length > limit,
+                words=vocab if hypothesis.words is None else hypothesis.words,
             )
             for hypothesis in hypotheses
         ]

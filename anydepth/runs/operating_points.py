@@ -28,9 +28,9 @@ from anydepth.limits import (
 from anydepth.runs.run import Run
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.corpus import side_path
+from anydepth.vocabulary.names import FULL
 
 ROUNDING = 1e-6
-ALL_WORDS = "full"  # the vocabulary setting without a selection
 Objective = Literal["time", "flops", "average-exit"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 Bleu = Annotated[float, Field(ge=0, le=100.01)]  # rounding lifts a perfect score above 100
@@ -47,7 +47,7 @@ class OperatingPoint:
     average_exit: Annotated[float, Field(ge=1, le=MOST_BLOCKS)]
     flops_share: Annotated[float, Field(gt=0, le=1000)]  # deciding may cost more than it saves
     time_share: Annotated[float, Field(gt=0, le=1000)] | None = None  # None where no clock was read
-    vocabulary: str = ALL_WORDS
+    vocabulary: str = FULL
 
     def describe(self) -> str:
         """The point in one line."""
@@ -56,7 +56,7 @@ class OperatingPoint:
             f"AE {self.average_exit:.2f}",
             f"{100 * self.flops_share:.0f}% of the FLOPs",
             "" if self.time_share is None else f"{100 * self.time_share:.0f}% of the time",
-            "" if self.vocabulary == ALL_WORDS else f"vocabulary {self.vocabulary}",
+            "" if self.vocabulary == FULL else f"vocabulary {self.vocabulary}",
         ]
         return f"{self.policy} ({', '.join(part for part in parts if part)})"
 
@@ -126,7 +126,7 @@ class PointSet:
     points: tuple[OperatingPoint, ...]
     engine: str = ""  # older points do not say; theirs was one of float32
     objective: Objective = "average-exit"  # the cost whose segments have a point each
-    vocabulary: str = ALL_WORDS
+    vocabulary: str = FULL
     clock: ClockRecipe | None = None  # where the points have times
 
     @property
@@ -142,7 +142,7 @@ class PointSet:
     @property
     def name(self) -> str:
         """The family, with the vocabulary setting where that is not all words."""
-        return self.policy if self.vocabulary == ALL_WORDS else f"{self.policy} with {self.vocabulary}"
+        return self.policy if self.vocabulary == FULL else f"{self.policy} with {self.vocabulary}"
 
     def otherwise(self, search: SearchSettings, *, engine: str) -> str:
         """How search here differs from the search that the points were measured with, such as "beam
@@ -360,7 +360,7 @@ def check_points(sets: Sequence[PointSet], *, blocks: int | None = None) -> None
             raise UsageError(f"{each.policy} is no family of policies, as geometric and shortlist:64 are")
         for point in each.points:
             check_policy(point.policy, blocks=blocks, family=each.policy)
-            if point.vocabulary not in (each.vocabulary, ALL_WORDS):
+            if point.vocabulary not in (each.vocabulary, FULL):
                 raise UsageError(
                     f"{point.policy} has the vocabulary {point.vocabulary}, but its set is of {each.vocabulary}"
                 )

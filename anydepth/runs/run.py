@@ -79,6 +79,21 @@ class Run:
     def points_file(self) -> Path:
         return self.folder / "operating_points.json"
 
+    @property
+    def table_file(self) -> Path:
+        """The lexical table, which `anydepth vocabulary` learns."""
+        return self.folder / "lexical_table.safetensors"
+
+    @property
+    def learned_words_file(self) -> Path:
+        """The learned word selection, which `anydepth vocabulary --learned` trains."""
+        return self.folder / "learned_words.safetensors"
+
+    @property
+    def vocabulary_file(self) -> Path:
+        """The vocabulary settings that were measured, and the one that is used by default."""
+        return self.folder / "vocabulary.json"
+
     def best_file(self, update: int) -> Path:
         """The weights of the best validation so far, which the training state holds the update
         of."""

@@ -4,12 +4,13 @@ as they can be, and sealed."""
 from pathlib import Path
 
 from anydepth.config.loading import load_config
-from anydepth.errors import RunError
+from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.files.atomic import write_bytes
 from anydepth.files.locks import one_writer
 from anydepth.files.reading import checked, read_json
 from anydepth.model.checkpoint import fill_model, own_tensors
+from anydepth.runs.checked_vocabulary import CheckedVocabulary
 from anydepth.runs.metrics import sealable_metrics
 from anydepth.runs.operating_points import StoredPoints
 from anydepth.runs.run import Run
@@ -48,13 +49,14 @@ def check_files(run: Run) -> None:
                 config, source_vocab=source.size, target_vocab=target.size, is_joint=joint.exists()
             )
             fill_model(model, tensors, file)
+    kinds = {run.points_file: StoredPoints, run.vocabulary_file: CheckedVocabulary}
     for file in sorted(run.folder.glob("*.json")):
         if file != run.seal.file:
-            _check_json(file, StoredPoints if file == run.points_file else dict)
+            _check_json(file, kinds.get(file, dict))
 
 
 def _check_json(file: Path, kind: type) -> None:
     try:
         checked(kind, read_json(file))
-    except ValueError as error:
+    except (ValueError, UsageError) as error:
         raise RunError(f"{file} cannot be read ({error}); restore it from a copy, or remove it") from error

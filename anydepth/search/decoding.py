@@ -86,15 +86,21 @@ class SearchSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DecodingOptions:
-    """What a user asks of search; None is what the run's configuration says, and 1 for `best`."""
+    """What a user asks of search; None is what the run's configuration says, and 1 for `best`.
+
+    `vocabulary` is a selection of words, or the name of one, as in "table:50"; None is the one that
+    the run's check chose, if there is one, and "full" is all words.
+    """
 
     beam: int | None = None
     length_penalty: float | None = None
     batch_tokens: int | None = None
     best: int | None = None
+    vocabulary: WordSelection | str | None = None
 
-    def resolved(self, config: DecodingConfig) -> SearchSettings:
-        """The complete settings, checked; what is not asked for comes from `config`."""
+    def resolved(self, config: DecodingConfig, words: WordSelection | None = None) -> SearchSettings:
+        """The complete settings, checked; what is not asked for comes from `config`, and the
+        selection that `vocabulary` names is `words`."""
         tokens = config.batch_tokens if self.batch_tokens is None else self.batch_tokens
         if not 1 <= tokens <= MOST_BATCH_TOKENS:
             raise UsageError(f"batch_tokens = {tokens} must lie between 1 and {MOST_BATCH_TOKENS:,}, as in 4096")
@@ -105,6 +111,7 @@ class DecodingOptions:
             length_offset=config.length_offset,
             batch_tokens=tokens,
             best=1 if self.best is None else self.best,
+            words=words,
         )
 
 

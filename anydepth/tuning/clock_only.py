@@ -15,7 +15,7 @@ from anydepth.runs.run import Run, changing
 from anydepth.text.corpus import read_pairs
 from anydepth.tuning.decoded_points import TunedSearch
 from anydepth.tuning.timed_points import PointTimer, spread_out
-from anydepth.tuning.tune import TuneSettings, selected_words
+from anydepth.tuning.tune import TuneSettings
 
 
 def time_run(
@@ -64,7 +64,7 @@ def time_sets(
     timer = PointTimer(translator.engine, sentences, search, settings.batch, settings.rounds, clock, say)
     searches = {
         (point.policy, point.vocabulary): TunedSearch(
-            translator.policy(point.policy), selected_words(translator, point.vocabulary)
+            translator.policy(point.policy), translator.words(point.vocabulary)
         )
         for found in sets
         for point in found.points

@@ -18,12 +18,13 @@ from anydepth.files.seal import check_kind
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.model.source import EncodedSource
-from anydepth.runs.operating_points import ALL_WORDS, OperatingPoint, engine_bits, weights_fingerprint
+from anydepth.runs.operating_points import OperatingPoint, engine_bits, weights_fingerprint
 from anydepth.runs.run import Run
 from anydepth.search.decoding import DecodingOptions
 from anydepth.text.batches import make_source
 from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.tuning.valid_text import ValidationText
+from anydepth.vocabulary.names import FULL
 from anydepth.vocabulary.selection import CandidateWords, WordSelection
 
 ENCODED_TOGETHER = 64  # sentences whose words are selected at a time
@@ -39,7 +40,7 @@ class TunedSearch:
     @property
     def vocabulary(self) -> str:
         """The vocabulary setting."""
-        return ALL_WORDS if self.words is None else self.words.name
+        return FULL if self.words is None else self.words.name
 
     def is_same(self, other: "TunedSearch") -> bool:
         """Whether both search alike."""

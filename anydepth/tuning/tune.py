@@ -19,7 +19,6 @@ from anydepth.inference.engines.native.native_engine import NativeEngine
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.operating_points import (
-    ALL_WORDS,
     OBJECTIVES,
     Objective,
     OperatingPoint,
@@ -43,6 +42,7 @@ from anydepth.tuning.prices import PriceList
 from anydepth.tuning.replay import Replayed, ReplayRecord, record
 from anydepth.tuning.timed_points import PointTimer, spread_out
 from anydepth.tuning.valid_text import validation_text
+from anydepth.vocabulary.names import FULL
 from anydepth.vocabulary.selection import WordSelection
 
 # Where nobody says: the width of the segments, and how many candidates are decoded in each. Replay
@@ -117,22 +117,15 @@ def tune_sets(
     with changing(folder):
         translator, run = Translator.load(folder, int8=settings.int8), Run(folder)
         families = [tunable_family(policy, translator) for policy in policies]
-        selections = [selected_words(translator, vocabulary) for vocabulary in vocabularies]
+        selections = [translator.words(vocabulary) for vocabulary in vocabularies]
         kept_points(run)  # a damaged file is reported before the work and not after it
         decoded = DecodedPoints(translator, run, validation_text(run, valid, say), settings.decoding, say)
         sets = []
         for family in dict.fromkeys(families):
-            for words in selections:
+            for words in {FULL if words is None else words.name: words for words in selections}.values():
                 sets.append(Tuner(decoded, family, words, settings, clock).tuned())
                 save_points(run, sets[-1])
         return sets
-
-
-def selected_words(translator: Translator, vocabulary: str | None) -> WordSelection | None:
-    """The selection of a vocabulary setting; None for all words."""
-    if vocabulary not in (None, ALL_WORDS):
-        raise UsageError(f"--vocabulary {vocabulary}: this run has no such selection; use {ALL_WORDS}")
-    return None
 
 
 def tunable_family(policy: str | None, translator: Translator) -> str:
@@ -185,7 +178,7 @@ class Tuner:
         """The points that are worth their cost."""
         settings, decoded = self.settings, self.decoded
         vocabulary = TunedSearch(FixedExit(1, decoded.blocks), self.words).vocabulary
-        among = "" if vocabulary == ALL_WORDS else f" with {vocabulary}"
+        among = "" if vocabulary == FULL else f" with {vocabulary}"
         self.say(
             f"tuning {self.family}{among} for {self.objective} on {len(decoded.text.sources):,} sentences by "
             f"{settings.method} of {settings.candidates:,} candidates"

@@ -10,6 +10,11 @@ from anydepth.model.source import EncodedSource
 from anydepth.vocabulary.lexical_table import StandingWords
 
 
+def pooled_states(source: EncodedSource) -> Float[Tensor, "sentence encoder_dim"]:
+    """The largest number of each dimension over the encoder's states of a sentence."""
+    return source.memory.masked_fill(~source.mask.unsqueeze(-1), -torch.inf).amax(dim=1)
+
+
 @dataclass(frozen=True, eq=False)
 class LearnedSelection:
     """The words whose probability of occurring in the translation exceeds `threshold`, and the
@@ -40,7 +45,7 @@ class LearnedSelection:
 
     def logits(self, source: EncodedSource) -> Float[Tensor, "sentence vocab"]:
         """The log-odds of each word's occurring."""
-        pooled = source.memory.masked_fill(~source.mask.unsqueeze(-1), -torch.inf).amax(dim=1)
+        pooled = pooled_states(source)
         return torch.nn.functional.linear(pooled, self.weight.to(pooled), self.bias.to(pooled))
 
     def allowed(self, source: EncodedSource) -> Bool[Tensor, "sentence vocab"]:

@@ -1,6 +1,6 @@
 """Output words by a table: those that translate the pieces of the source sentence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -14,19 +14,29 @@ from anydepth.model.source import EncodedSource
 @dataclass(frozen=True, eq=False)
 class StandingWords:
     """The words that a sentence may use whatever its translation is: some always, and those that
-    its source pieces are written like, so that names and numbers can be copied."""
+    its source pieces are written like, so that names and numbers can be copied.
+
+    A sentence that has one of `byte_sources` may use all of `bytes`, so that any character can be
+    spelled.
+    """
 
     always: Int[np.ndarray, " always"]  # ascending, EOS among them
     copies: Int[np.ndarray, " source_vocab"]  # the target piece that is written like a source piece, or -1
     vocab: int  # of the target
+    bytes: Int[np.ndarray, " byte"] = field(default_factory=lambda: np.zeros(0, np.int32))  # target pieces
+    byte_sources: Int[np.ndarray, " byte_source"] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def allowed(self, source: EncodedSource) -> Bool[Tensor, "sentence vocab"]:
         """The standing words of each sentence."""
         allowed = torch.zeros(len(source), self.vocab, dtype=torch.bool)
         allowed[:, torch.from_numpy(self.always).long()] = True
         sentences, places = source.mask.cpu().nonzero(as_tuple=True)
-        copied = torch.from_numpy(self.copies).long()[source.tokens.cpu()[sentences, places]]
+        pieces = source.tokens.cpu()[sentences, places]
+        copied = torch.from_numpy(self.copies).long()[pieces]
         allowed[sentences[copied >= 0], copied[copied >= 0]] = True
+        is_spelled = torch.zeros(len(source), dtype=torch.bool)
+        is_spelled[sentences[torch.isin(pieces, torch.from_numpy(self.byte_sources).long())]] = True
+        allowed[:, torch.from_numpy(self.bytes).long()] |= is_spelled[:, None]
         return allowed.to(source.tokens.device)
 
 

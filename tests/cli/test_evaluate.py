@@ -135,6 +135,7 @@ def test_json_has_everything_that_was_measured_and_its_recipe(exits_run: Path, t
     assert row.keys() == {
         *("policy", "scores", "average_exit", "exit_counts", "mflops_per_token", "flops_share", "tokens_per_second"),
         *("executed_mflops_per_token", "comparison", "sentences", "tokens", "beam", "length_penalty"),
+        *("vocabulary", "words"),
     }
     assert row["comparison"].keys() == {"difference", "low", "high", "p_value", "samples", "seed", "signature"}
     assert row["policy"] == "geometric:0.5"

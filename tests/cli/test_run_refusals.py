@@ -130,6 +130,7 @@ def test_a_place_that_is_no_run_is_refused_by_every_verb(tmp_path: Path, text: P
         "train": ["--resume", "--to", place],
         "translate": [place],
         "tune": [place, "--valid", text / "valid"],
+        "vocabulary": [place, "--valid", text / "valid"],
     }
     assert set(verbs_taking("RUN")) == {*arguments} - {"train"}, "a verb with a RUN has its line above"
     for verb, own in arguments.items():

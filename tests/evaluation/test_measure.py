@@ -1,6 +1,8 @@
 """Figures of a policy: average exit and FLOPs by hand, counts, and what is asked for is what is
 recorded."""
 
+from dataclasses import replace
+
 import pytest
 from evaluation.translators import REFERENCES, SOURCES, make_translator
 from tiny import BLOCKS, DIM, ENCODER_DIM, FFN_DIM
@@ -113,7 +115,7 @@ def test_flops_are_those_of_appendix_b_for_the_exits_that_were_recorded(text: st
     )
     vocab = translator.target_tokenizer.size
     by_hand = flops_by_hand(translations, vocab, name)
-    deepest = [Translation(exits=[BLOCKS] * len(each.exits), source_length=each.source_length) for each in translations]
+    deepest = [replace(each, exits=[BLOCKS] * len(each.exits)) for each in translations]
     assert figures.mflops_per_token == pytest.approx(by_hand / figures.tokens / 1e6, rel=1e-12)
     assert figures.flops_share == pytest.approx(by_hand / flops_by_hand(deepest, vocab, "fixed"), rel=1e-12)
     if name in ("uniform", "multinomial", "geometric", "confidence"):

@@ -15,6 +15,7 @@ from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
+from anydepth.vocabulary.selection import WordSelection
 
 LOG = logging.getLogger(__name__)
 
@@ -52,11 +53,15 @@ class Engine(ABC):
     def supports(self, policy: Policy) -> str | None:
         """None if the engine can follow `policy` with its model, else the reason why it cannot."""
 
+    def supports_words(self, words: WordSelection) -> str | None:
+        """None if the engine can search among selected words, else the reason why it cannot."""
+        return "it does not choose among selected words"
+
     @abstractmethod
     def own_search(
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
     ) -> list[list[Hypothesis]]:
-        """`search` for at least one sentence and a policy that the engine supports."""
+        """`search` for at least one sentence, a policy and words that the engine supports."""
 
     def own_search_every_exit(
         self, sequences: Sequence[Sequence[int]], settings: SearchSettings
@@ -74,12 +79,15 @@ class Engine(ABC):
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each sentence, in the order of `sequences`.
 
-        A policy that the engine does not support is left to the plain step; the first time, a line
-        of the log says why.
+        A policy or a selection of words that the engine does not support is left to the plain step;
+        the first time, a line of the log says why.
         """
         if not sequences:
             return []
-        if reason := self.supports(policy):
+        reason = self.supports(policy)
+        if reason is None and settings.words is not None:
+            reason = self.supports_words(settings.words)
+        if reason is not None:
             self.tell_once(reason)
             self.check(sequences, settings)
             return plain_search(self.model, sequences, policy, settings)

@@ -10,6 +10,7 @@ from anydepth.inference.engines.plain_search import plain_search
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
+from anydepth.vocabulary.selection import WordSelection
 
 
 class TorchEngine(Engine):
@@ -34,6 +35,10 @@ class TorchEngine(Engine):
 
     def supports(self, policy: Policy) -> str | None:
         """Every policy is supported."""
+        return None
+
+    def supports_words(self, words: WordSelection) -> str | None:
+        """Every selection is supported."""
         return None
 
     def own_search(

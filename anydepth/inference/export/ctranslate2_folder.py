@@ -15,15 +15,19 @@ from anydepth.exits.parsing import parse_policy
 from anydepth.files.atomic import replacing_folder, write_text
 from anydepth.files.checksums import checked_object, file_hash, with_checksum
 from anydepth.files.locks import one_writer
+from anydepth.inference.export.vocabulary_map import MAP_NAME, vocabulary_map
 from anydepth.messages.say import Say
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
 from anydepth.model.transformer import Transformer, sinusoids
+from anydepth.runs.checked_vocabulary import RunVocabulary
 from anydepth.runs.models import load_model
 from anydepth.runs.operating_points import weights_fingerprint
 from anydepth.runs.run import Run, changing
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.tokenizer import BOS, EOS, UNK
+from anydepth.vocabulary.lexical_table import TableSelection
+from anydepth.vocabulary.names import TABLE
 
 WEIGHTS_FILE = "model.bin"
 CHECKSUMS_NAME = "checksums.json"
@@ -40,7 +44,8 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
     for CTranslate2.
 
     Every token leaves at `exit`: what CTranslate2 makes of it is what the policy fixed:`exit` makes
-    here.
+    here. A run that has a lexical table gives it along as a vocabulary map, which CTranslate2 looks
+    at with use_vmap=True.
     """
     load_ctranslate2()
     if quantization is not None and quantization not in QUANTIZATIONS:
@@ -54,14 +59,18 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
         )
     source, target = run.tokenizers()
     source_pieces, target_pieces = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in (source, target))
+    words = RunVocabulary(run).selection(TABLE) if run.seal.has(run.table_file) else None
     with changing(run.folder) if to is None else one_writer(to), replacing_folder(folder) as temporary:
         write_ctranslate2(model, source_pieces, target_pieces, temporary, exit=exit, quantization=quantization)
         for file in sorted(run.folder.glob("tokenizer*.model")):
             (temporary / file.name).write_bytes(run.seal.read(file))
+        if isinstance(words, TableSelection):
+            write_text(temporary / MAP_NAME, vocabulary_map(words, source_pieces, target_pieces))
         write_checksums(temporary, weights=weights_fingerprint(run))
+    mapped = "" if words is None else f"; use_vmap=True chooses among the words of {words.name}"
     say(
         f"{folder}: exit {exit} of {model.blocks}, {quantization or 'float32'}; tokenize each line with a "
-        "space before it, as here"
+        f"space before it, as here{mapped}"
     )
     return folder
 

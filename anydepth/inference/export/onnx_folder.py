@@ -61,7 +61,8 @@ keys_values<n> of all blocks above are needed too, now or later. The classifier 
 the next token: the highest, those of 0, 1 and 3 apart, which are never produced. The token 2 ends
 the translation.
 
-{points}"""
+{points}
+{words}"""
 # What the description says of halting.onnx, by the kind of the module.
 GEOMETRIC = """\
 halting.onnx       states [row, {dim}] -> stop_probability [row]
@@ -96,6 +97,18 @@ There is no operating_points.json: `anydepth tune` finds thresholds, tells what 
 validation set, and stores them in the run's operating_points.json. Exports made afterwards have a
 copy.
 """
+WORDS = """\
+lexical_table.safetensors  A copy of the run's lexical table, for those who want to score fewer words:
+                   always [..] are words that any sentence may use, and those of source piece s are
+                   words[starts[s]] to words[starts[s + 1] - 1], the most probable first; take the
+                   first 50 or so of each source piece. The pieces of the source that the target's
+                   tokenizer has, too, may be used as well, and all 256 bytes (<0x00> to <0xFF>)
+                   where the source has one. Look at these rows of the logits alone.
+"""
+NO_WORDS = """\
+There is no lexical_table.safetensors: `anydepth vocabulary` learns which words a sentence may need,
+and exports made afterwards have a copy.
+"""
 
 
 @dataclass(frozen=True)
@@ -123,12 +136,15 @@ def export_onnx(run: Run, *, int8: bool, say: Say) -> Path:
     a description and a manifest."""
     model, folder = load_model(run), export_folder(run, int8=int8)
     has_points = bool(kept_points(run))
-    copied = [*sorted(run.folder.glob("tokenizer*.model")), *([run.points_file] if has_points else [])]
+    has_words = run.seal.has(run.table_file)
+    copied = sorted(run.folder.glob("tokenizer*.model"))
+    copied += [file for file, is_there in ((run.points_file, has_points), (run.table_file, has_words)) if is_there]
     with changing(run.folder), replacing_folder(folder) as temporary:
         graphs = write_graphs(model, temporary, int8=int8)
         for file in copied:
             write_bytes(temporary / file.name, run.seal.read(file))
-        write_text(temporary / "README.txt", describe_export(model, int8=int8, has_points=has_points))
+        readme = describe_export(model, int8=int8, has_points=has_points, has_words=has_words)
+        write_text(temporary / "README.txt", readme)
         manifest = {
             "format": FORMAT,
             "opset": OPSET,
@@ -159,7 +175,7 @@ def write_graphs(model: AdaptiveTransformer, folder: Path, *, int8: bool) -> dic
     return files
 
 
-def describe_export(model: AdaptiveTransformer, *, int8: bool, has_points: bool) -> str:
+def describe_export(model: AdaptiveTransformer, *, int8: bool, has_points: bool, has_words: bool = False) -> str:
     """What each graph takes and gives, and what else translating needs."""
     config = model.config
     return DESCRIPTION.format(
@@ -174,6 +190,7 @@ def describe_export(model: AdaptiveTransformer, *, int8: bool, has_points: bool)
         classifiers=_classifiers(model),
         halting=_halting(model.halting).format(dim=config.decoder.dim, blocks=config.blocks),
         points=POINTS if has_points else NO_POINTS,
+        words=WORDS if has_words else NO_WORDS,
     )
 
 
