@@ -19,13 +19,13 @@ from anydepth.tuning.replay import Replayed, ReplayRecord, looks_made
 class SearchWork:
     """What a search did, by the exits of its best hypotheses: each of these has its price."""
 
-    sentences: float
-    selections: float  # sentences whose words were selected
-    tokens: float
-    blocks: float  # blocks run, one for each token that passes one
-    copies: float  # blocks that a sentence reached and a token did not
-    looks: float  # signals computed
-    word_flops: float  # of decisions and words
+    sentences: int
+    selections: int  # sentences whose words were selected
+    tokens: int
+    blocks: int  # blocks run, one for each token that passes one
+    copies: int  # blocks that a sentence reached and a token did not
+    looks: int  # signals computed
+    word_flops: int  # of decisions and words
 
     @classmethod
     def of_search(
