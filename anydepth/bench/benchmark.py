@@ -29,7 +29,7 @@ from anydepth.clock.machine import Machine, this_machine, timing_place
 from anydepth.clock.rounds import Clock
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
-from anydepth.evaluation.evaluate import EACH_EXIT, wished_names, wished_policies
+from anydepth.evaluation.evaluate import EACH_EXIT, ChosenPolicy, wished_names, wished_policies
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
@@ -71,21 +71,8 @@ def bench_run(
         load_ctranslate2()
     run, translator, machine = Run(folder), Translator.load(folder), this_machine()
     note = run.data_note()
-    named = written_out(policies, translator)
-    wanted = wished_policies(named, translator, wish) if named or (wish is not None and not wish.is_empty) else []
-    chosen = [translator.policy(None), *(translator.policy(name) for name, _ in wanted)]
-    for name, found in wanted:
-        if found is not None and (beams := [str(beam) for beam in settings.beams if beam != found.beam]):
-            say(
-                f"warning: {name} was tuned with beam {found.beam}; the BLEU and exits of beam {', '.join(beams)} may "
-                "be others"
-            )
-        if found is not None and wish is not None and (clocked := timed_elsewhere(found, wish, translator, settings)):
-            say(f"warning: the time of {name} was measured otherwise than here: {clocked}")
-    if settings.vocabulary is None:
-        tuned = [found.vocabulary for _, found in wanted if found is not None]
-        settings = replace(settings, vocabulary=tuned[0] if tuned else None)
-    distinct = list({policy.name: policy for policy in chosen}.values())
+    wanted = chosen_policies(policies, translator, wish, settings)
+    tell_of_tuning(wanted, wish, translator, settings, say)
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][
         : settings.sentences
     ]
@@ -100,11 +87,27 @@ def bench_run(
         tokenizer.decode,
     )
     recipe = make_recipe(settings, material, machine, run, test=test)
-    taking_part = entrants(folder, translator, distinct, settings)
+    taking_part = entrants(folder, translator, wanted, settings)
     with threads(settings.threads), rivals(ctranslate2_entrants(taking_part, settings), settings) as field:
         for entrant in taking_part:
             field += own_contestants(entrant, settings, say)
         return Bench(recipe, run_cells(field, material, settings, say, clock))
+
+
+def tell_of_tuning(
+    wanted: Sequence[ChosenPolicy], wish: Wish | None, translator: Translator, settings: BenchSettings, say: Say
+) -> None:
+    """Says which policies were tuned, or timed, otherwise than they are searched with here."""
+    for each in wanted:
+        if each.found is None:
+            continue
+        if beams := [str(beam) for beam in settings.beams if beam != each.found.beam]:
+            say(
+                f"warning: {each.name} was tuned with beam {each.found.beam}; the BLEU and exits of beam "
+                f"{', '.join(beams)} may be others"
+            )
+        if wish is not None and (clocked := timed_elsewhere(each.found, wish, translator, settings)):
+            say(f"warning: the time of {each.name} was measured otherwise than here: {clocked}")
 
 
 def timed_elsewhere(found: PointSet, wish: Wish, translator: Translator, settings: BenchSettings) -> str:
@@ -118,19 +121,26 @@ def timed_elsewhere(found: PointSet, wish: Wish, translator: Translator, setting
     return own.otherwise(replace(here, batch_sentences=nearest))
 
 
-def written_out(policies: Sequence[str], translator: Translator) -> list[str]:
-    """`policies` with those names written out that stand for several: each fixed exit, and each
-    operating point of the run."""
+def chosen_policies(
+    policies: Sequence[str], translator: Translator, wish: Wish | None, settings: BenchSettings
+) -> list[ChosenPolicy]:
+    """The policies that take part beside full depth, names written out that stand for several: each
+    fixed exit, and each operating point of the run with its own words."""
     assert translator.run is not None
-    found: list[str] = []
-    for name in policies:
-        if name == EACH_EXIT:
-            found += [f"fixed:{n}" for n in translator.model.config.classifier_exits]
-        elif name == EACH_POINT:
-            sets = load_points(translator.run, blocks=translator.model.blocks)
-            found += [point.policy for each in sets for point in each.points]
-        else:
-            found.append(name)
+    found: list[ChosenPolicy] = []
+    named = [name for name in policies if name not in (EACH_EXIT, EACH_POINT)]
+    if EACH_EXIT in policies:
+        exits = translator.model.config.classifier_exits
+        found += [ChosenPolicy(f"fixed:{n}", settings.vocabulary) for n in exits]
+    if named or not (wish is None or wish.is_empty):
+        found += wished_policies(named, translator, wish, vocabulary=settings.vocabulary)
+    if EACH_POINT in policies:
+        sets = load_points(translator.run, blocks=translator.model.blocks)
+        found += [
+            ChosenPolicy(point.policy, settings.vocabulary or point.vocabulary)
+            for each in sets
+            for point in each.points
+        ]
     return found
 
 
@@ -140,8 +150,8 @@ def ctranslate2_entrants(taking_part: Sequence[Entrant], settings: BenchSettings
     source, target = (
         tokenizer.pieces(range(tokenizer.size)) for tokenizer in (own.source_tokenizer, own.target_tokenizer)
     )
-    words = taking_part[0].words
-    table = words if isinstance(words, TableSelection) else None
+    selections = [words for _, words in taking_part[0].searches]
+    table = next((words for words in selections if isinstance(words, TableSelection)), None)
     models = [(entrant.name, entrant.translator.model) for entrant in taking_part]
     if settings.rival is not None:
         models = [("", rival_model(own, settings).model)]

@@ -109,8 +109,8 @@ class OwnContestant:
 
     @property
     def policy_name(self) -> str:
-        """The policy's name."""
-        return self.policy.name
+        """The policy's name, with the words that it chooses from where these are not all."""
+        return self.policy.name if self.words is None else f"{self.policy.name} {self.words.name}"
 
     @property
     def cost(self) -> DecisionCost:

@@ -17,6 +17,7 @@ from anydepth.bench.contestants import (
     load_rivals,
 )
 from anydepth.errors import UsageError
+from anydepth.evaluation.evaluate import ChosenPolicy
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.flops import DecoderShape
 from anydepth.exits.policies import Policy
@@ -76,26 +77,35 @@ class BenchSettings:
 
 @dataclass(frozen=True)
 class Entrant:
-    """A model that takes part: its name, its policies, full depth first, and how its words are
-    selected."""
+    """A model that takes part: its name, and its policies with the words that each chooses among,
+    full depth first."""
 
     name: str
     translator: Translator
-    policies: list[Policy]
-    words: WordSelection | None
+    searches: list[tuple[Policy, WordSelection | None]]
 
 
-def entrants(folder: Path, translator: Translator, policies: list[Policy], settings: BenchSettings) -> list[Entrant]:
-    """The run that is measured, then those that take part beside it, at full depth; their names are
-    told apart only if there are several."""
-    own = Entrant(folder.name if settings.beside else "", translator, policies, translator.words(settings.vocabulary))
-    found = [own]
+def entrants(
+    folder: Path, translator: Translator, wanted: Sequence[ChosenPolicy], settings: BenchSettings
+) -> list[Entrant]:
+    """The run that is measured, at full depth with all words, with selected ones and with every
+    wanted policy, then those that take part beside it, at full depth; their names are told apart
+    only if there are several."""
+    own = translator.words(settings.vocabulary)
+    full = translator.policy(None)
+    searches = [
+        (full, None),
+        (full, own),
+        *((translator.policy(each.name), translator.words(each.vocabulary)) for each in wanted),
+    ]
+    distinct = {(policy.name, words and words.name): (policy, words) for policy, words in searches}
+    found = [Entrant(folder.name if settings.beside else "", translator, list(distinct.values()))]
     for other in settings.beside:
         beside = Translator.load(other)
         check_vocabulary(translator, Run(other), option="--beside")
         # a table is of the vocabulary, which is the same, so that the same words help all models
-        words = own.words if isinstance(own.words, TableSelection) else beside.words(settings.vocabulary)
-        found.append(Entrant(other.name, beside, [beside.policy(None)], words))
+        words = own if isinstance(own, TableSelection) else beside.words(settings.vocabulary)
+        found.append(Entrant(other.name, beside, [(beside.policy(None), words)]))
     if len({entrant.name for entrant in found}) < len(found):
         raise UsageError("two of the runs have the same name; rename the folder of one, so that they can be told apart")
     return found
@@ -103,12 +113,11 @@ def entrants(folder: Path, translator: Translator, policies: list[Policy], setti
 
 def own_contestants(entrant: Entrant, settings: BenchSettings, say: Say) -> Iterator[OwnContestant]:
     """Every policy of a model with every engine in every precision."""
+    full = entrant.translator.policy(None).name
     for system, precision, engine in engines(entrant.translator.model, settings, entrant.translator.run, say):
-        for policy in entrant.policies:
-            is_full_depth = policy is entrant.policies[0]
-            yield OwnContestant(
-                system, engine, precision, policy, is_full_depth, words=entrant.words, model_name=entrant.name
-            )
+        for policy, words in entrant.searches:
+            is_full_depth = policy.name == full
+            yield OwnContestant(system, engine, precision, policy, is_full_depth, words=words, model_name=entrant.name)
 
 
 def engines(

@@ -3,6 +3,7 @@ becomes a policy."""
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -131,19 +132,22 @@ def wish_of(
 def wished_search(
     translator: "Translator", policy: str | None, wish: "Wish", decoding: "DecodingOptions"
 ) -> "tuple[Policy, DecodingOptions]":
-    """The policy by name, or that of the operating point that a wish asks for, among the words that
-    the point was measured with; one line says which point that is, and how search differs from the
-    search that it was measured with."""
+    """The policy by name, or that of the operating point that a wish asks for, and the options to
+    search with, which have the point's vocabulary.
+
+    One line says which point that is, and how search differs from the search that it was measured
+    with.
+    """
     from anydepth.clock.machine import timed_otherwise
 
     if wish.is_empty:
         return translator.policy(policy), decoding
-    point, found = translator.operating_point(wish, policy=policy)
-    decoding = decoding.among(point.vocabulary)
-    search = translator.search_settings(decoding)
+    point, found = translator.operating_point(wish, policy=policy, vocabulary=decoding.vocabulary)
+    chosen = replace(decoding, vocabulary=point.vocabulary)
+    search = translator.search_settings(chosen)
     otherwise = found.otherwise(search, engine=translator.engine.name)
     clocked = timed_otherwise(found, wish, translator.engine, search)
     here = f"; here with {otherwise}" if otherwise else ""
     here += f"; its time was measured otherwise than here: {clocked}" if clocked else ""
     say(f"{wish.describe()}: {point.describe()}, measured on {found.valid} with beam {found.beam}{here}")
-    return translator.policy(point.policy), decoding
+    return translator.policy(point.policy), chosen

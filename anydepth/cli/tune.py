@@ -4,7 +4,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anydepth.cli.options import BatchTokens, Beam, Int8, LengthPenalty, RunFolder, examples, say, tell_if_unfinished
+from anydepth.cli.options import (
+    BatchTokens,
+    Beam,
+    Int8,
+    LengthPenalty,
+    RunFolder,
+    VocabularyHelp,
+    examples,
+    say,
+    tell_if_unfinished,
+)
 from anydepth.errors import UsageError
 from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.limits import LARGEST_SEED, MOST_BLOCKS, MOST_CANDIDATES, MOST_ROUNDS, MOST_UPDATES
@@ -34,8 +44,7 @@ Policies = Annotated[
 Vocabularies = Annotated[
     list[str] | None,
     typer.Option(
-        "--vocabulary",
-        help="Words that sentences choose from: full for all; may be repeated. Default: the run's own setting.",
+        "--vocabulary", help=f"{VocabularyHelp}: the words to choose from; may be repeated. Default: the run's own."
     ),
 ]
 ObjectiveName = Annotated[

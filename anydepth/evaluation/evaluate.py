@@ -23,6 +23,7 @@ from anydepth.runs.run import Run
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.corpus import open_lines, read_pairs, side_path
 from anydepth.text.overlap import MOST_OVERLAP, pairs_in
+from anydepth.vocabulary.selection import WordSelection
 
 EACH_EXIT = "each"
 
@@ -94,20 +95,18 @@ def evaluate_run(
         check_output(output, Run(folder), test, against)
     translator, run = Translator.load(folder, engine=settings.engine, int8=settings.int8), Run(folder)
     note = run.data_note()
-    wanted = wished_policies(policies, translator, settings.wish)
-    chosen = [
-        (translator.policy(name), decoding if found is None else decoding.among(found.vocabulary))
-        for name, found in wanted
-    ]
+    wanted = wished_policies(policies, translator, settings.wish, vocabulary=decoding.vocabulary)
+    chosen = [translator.policy(each.name) for each in wanted]
     pairs = list(read_pairs(test, note["source_lang"], note["target_lang"]))
     sources, references = zip(*pairs, strict=True)
-    for name, found in wanted:
-        if found is not None and (doubts := tuning_doubts(found, translator, test, pairs, settings)):
-            say(f"warning: {name} {doubts}")
+    for each in wanted:
+        if each.found is not None and (doubts := tuning_doubts(each.found, translator, test, pairs, settings)):
+            say(f"warning: {each.name} {doubts}")
     rival = None if against is None else rival_lines(against, translator, sources, decoding, say)
     results, lines = [], []
-    for policy, own in chosen:
+    for each, policy in zip(wanted, chosen, strict=True):
         say(f"translating {len(sources):,} sentences with {policy.name}")
+        own = replace(decoding, vocabulary=each.vocabulary)
         result, translations = measure(translator, sources, references, policy, own)
         lines = [translation.text for translation in translations]
         if settings.is_counted:
@@ -137,30 +136,43 @@ def check_output(output: Path, run: Run, test: str, against: str | None = None, 
 def wished_names(policies: Sequence[str], translator: Translator, wish: Wish | None) -> list[str | None]:
     """The names of the policies to measure, families replaced by the operating point that meets the
     wish best."""
-    return [name for name, _ in wished_policies(policies, translator, wish)]
+    return [each.name for each in wished_policies(policies, translator, wish)]
+
+
+@dataclass(frozen=True)
+class ChosenPolicy:
+    """A policy to measure, full depth if None, with the words that it chooses from, and the tuning
+    that found it where a wish chose it."""
+
+    name: str | None
+    vocabulary: WordSelection | str | None
+    found: PointSet | None = None
 
 
 def wished_policies(
-    policies: Sequence[str], translator: Translator, wish: Wish | None
-) -> list[tuple[str | None, PointSet | None]]:
-    """The names of the policies to measure; those that a wish chose come with the tuning that found
-    them.
+    policies: Sequence[str],
+    translator: Translator,
+    wish: Wish | None,
+    *,
+    vocabulary: WordSelection | str | None = None,
+) -> list[ChosenPolicy]:
+    """The policies to measure; those that a wish chose have the vocabulary setting that they were
+    tuned with, which is `vocabulary` where that is given.
 
     A wish is never passed over: where no family is named, the best operating point of all comes
     last.
     """
     if wish is None or wish.is_empty:
-        return [(name, None) for name in policy_names(policies, translator)]
+        return [ChosenPolicy(name, vocabulary) for name in policy_names(policies, translator)]
+
+    def wished(family: str | None) -> ChosenPolicy:
+        point, found = translator.operating_point(wish, policy=family, vocabulary=vocabulary)
+        return ChosenPolicy(point.policy, point.vocabulary, found)
+
     names = policy_names(policies, translator) if policies else []
     if not any(map(is_family, names)):
-        return [*((name, None) for name in names), wished_point(translator, wish, None)]
-    return [wished_point(translator, wish, name) if is_family(name) else (name, None) for name in names]
-
-
-def wished_point(translator: Translator, wish: Wish, family: str | None) -> tuple[str, PointSet]:
-    """The policy of the operating point that meets a wish best, and the tuning that found it."""
-    point, found = translator.operating_point(wish, policy=family)
-    return point.policy, found
+        return [*(ChosenPolicy(name, vocabulary) for name in names), wished(None)]
+    return [wished(name) if is_family(name) else ChosenPolicy(name, vocabulary) for name in names]
 
 
 def tuning_doubts(

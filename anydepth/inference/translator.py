@@ -19,7 +19,15 @@ from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.inference.stream import arriving
 from anydepth.runs.checked_vocabulary import RunVocabulary
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, engine_bits, load_points
+from anydepth.runs.operating_points import (
+    OperatingPoint,
+    PointSet,
+    Wish,
+    choose_point,
+    engine_bits,
+    kept_points,
+    load_points,
+)
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions, SearchSettings
@@ -133,16 +141,26 @@ class Translator:
         bleu_drop: float | None = None,
         time: float | None = None,
         policy: str | None = None,
+        vocabulary: WordSelection | str | None = None,
     ) -> Policy:
         """The policy of the operating point that meets a wish best, as in tuned_policy(time=0.5);
         `anydepth tune` makes the points.
 
-        `policy`, where given, names the family to choose from.
+        `policy`, where given, names the family to choose from. The point is one that was tuned with
+        the words of `vocabulary`, as `translate` takes it; where there is none, that is logged, and
+        points of other words are chosen from.
         """
-        return self.policy(self.operating_point(Wish(average_exit, flops, bleu_drop, time), policy=policy)[0].policy)
+        wish, own = Wish(average_exit, flops, bleu_drop, time), self.words(vocabulary)
+        name, sets = FULL if own is None else own.name, [] if self.run is None else kept_points(self.run)
+        is_tuned = any(found.vocabulary == name for found in sets)
+        if sets and not is_tuned:
+            self._tell_once(f"no operating point was tuned with the vocabulary {name}; tune again with `anydepth tune`")
+        return self.policy(
+            self.operating_point(wish, policy=policy, vocabulary=own or FULL if is_tuned else None)[0].policy
+        )
 
     def operating_point(
-        self, wish: Wish, *, policy: str | None = None, vocabulary: str | None = None
+        self, wish: Wish, *, policy: str | None = None, vocabulary: WordSelection | str | None = None
     ) -> tuple[OperatingPoint, PointSet]:
         """The operating point of the run that meets `wish` best, and the tuning that found it.
 
@@ -156,9 +174,9 @@ class Translator:
                 f"{wish.describe()} needs the operating points of a run; make the translator with Translator.load"
             )
         sets = load_points(self.run, blocks=self.model.blocks)
-        point, found = choose_point(
-            sets, wish, policy=policy, vocabulary=vocabulary, bits=engine_bits(self.engine.name)
-        )
+        words = None if vocabulary is None else self.words(vocabulary)
+        name = None if vocabulary is None else FULL if words is None else words.name
+        point, found = choose_point(sets, wish, policy=policy, vocabulary=name, bits=engine_bits(self.engine.name))
         try:
             self.policy(point.policy)
         except UsageError as error:

@@ -28,7 +28,7 @@ from anydepth.limits import (
 from anydepth.runs.run import Run
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.corpus import side_path
-from anydepth.vocabulary.names import FULL
+from anydepth.vocabulary.names import FULL, parse_vocabulary
 
 ROUNDING = 1e-6
 Objective = Literal["time", "flops", "average-exit"]
@@ -358,6 +358,7 @@ def check_points(sets: Sequence[PointSet], *, blocks: int | None = None) -> None
         name, _, argument = each.policy.partition(":")
         if name not in THRESHOLD_FAMILIES or threshold_family(name, argument) != (each.policy, ""):
             raise UsageError(f"{each.policy} is no family of policies, as geometric and shortlist:64 are")
+        parse_vocabulary(each.vocabulary)
         for point in each.points:
             check_policy(point.policy, blocks=blocks, family=each.policy)
             if point.vocabulary not in (each.vocabulary, FULL):

@@ -122,7 +122,7 @@ def tune_sets(
         decoded = DecodedPoints(translator, run, validation_text(run, valid, say), settings.decoding, say)
         sets = []
         for family in dict.fromkeys(families):
-            for words in selections:
+            for words in {FULL if words is None else words.name: words for words in selections}.values():
                 sets.append(Tuner(decoded, family, words, settings, clock).tuned())
                 save_points(run, sets[-1])
         return sets

@@ -9,6 +9,8 @@ import pytest
 from cli.commands import anydepth, assert_refused, contents, done
 from cli.conftest import HELD_OUT, TUNING, Tuned
 
+from anydepth.runs.operating_points import OperatingPoint
+
 SMALL = ["--objective", "average-exit", "--candidates", 2, "--method", "decode", "--beam", 1]
 
 
@@ -107,6 +109,9 @@ def test_a_run_whose_training_text_is_gone_is_tuned_with_a_warning(
     ("options", "words"),
     [
         (["--method", "guess"], ["--method guess is unknown; use replay or decode"]),
+        (["--objective", "fun"], ["--objective fun is unknown; use time, flops, average-exit"]),
+        (["--vocabulary", "tabel"], ["there is no vocabulary setting 'tabel'; did you mean table?"]),
+        (["--vocabulary", "table:50"], ["has no lexical table"]),
         (["--policy", "fixed:2"], ["fixed has no thresholds; those that have: geometric, confidence"]),
         (["--policy", "multinomial"], ["multinomial takes the most probable exit", "exits.exit_penalty"]),
         (["--policy", "geometric:0.5"], ["tuning finds the thresholds", "as in geometric"]),
@@ -129,3 +134,40 @@ def test_damaged_points_are_named_before_any_work(own_tuned_run: Path, held_out:
     outcome = anydepth("tune", own_tuned_run, "--valid", held_out, *SMALL)
     assert_refused(outcome, f"{own_tuned_run / 'operating_points.json'} is not as the run wrote it")
     assert outcome.err.count("\n") == 1
+
+
+def test_clock_only_gives_the_stored_points_times_and_changes_nothing_else(own_tuned_run: Path, tuned: Tuned) -> None:
+    quick = ["--rounds", 1, "--timed", 3, "--batch", 2]
+    outcome = done("tune", own_tuned_run, "--clock-only", *quick)
+    (found,) = json.loads((own_tuned_run / "operating_points.json").read_text(encoding="utf-8"))["sets"]
+    assert found["clock"]["sentences"] == 3 and found["clock"]["place"]["batch_sentences"] == 2
+    assert all(point["time_share"] > 0 for point in found["points"])
+    assert [OperatingPoint(**point | {"time_share": None}) for point in found["points"]] == tuned.points
+    assert "% of the time" in outcome.out.splitlines()[0]
+    assert outcome.out.splitlines()[-1].startswith("clock ")
+    assert outcome.out.splitlines()[-1].endswith(" | 3 sentences, 1 rounds with full depth in each, medians")
+
+
+def test_clock_only_needs_points(exits_run: Path) -> None:
+    assert_refused(anydepth("tune", exits_run, "--clock-only"), f"{exits_run} has no operating points")
+
+
+def test_tuning_needs_held_out_text(exits_run: Path) -> None:
+    assert_refused(anydepth("tune", exits_run), "tuning needs held-out text; give --valid PREFIX")
+
+
+def test_several_policies_are_tuned_at_once_and_shown_one_after_the_other(own_exits_run: Path, held_out: Path) -> None:
+    policies = ["--policy", "confidence", "--policy", "geometric"]
+    outcome = done("tune", own_exits_run, "--valid", held_out, *policies, *SMALL)
+    assert [line.split()[0] for line in outcome.out.splitlines()].count("recipe") == 2
+    stored = json.loads((own_exits_run / "operating_points.json").read_text(encoding="utf-8"))["sets"]
+    assert [found["policy"] for found in stored] == ["confidence", "geometric"]
+
+
+def test_the_oracle_is_told_and_not_stored(exits_run: Path, held_out: Path) -> None:
+    before = contents(exits_run)
+    told = done("tune", exits_run, "--valid", held_out, "--oracle").out
+    assert told.startswith("oracle that leaves where the best word is full depth's: BLEU ")
+    found = json.loads(done("tune", exits_run, "--valid", held_out, "--oracle", "--json").out)
+    assert f"AE {found['oracle_average_exit']:.2f}" in told
+    assert contents(exits_run) == before

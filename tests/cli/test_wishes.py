@@ -4,11 +4,17 @@ and say which."""
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli.commands import anydepth, assert_refused, done
 from cli.conftest import Tuned
+
+from anydepth.errors import UsageError
+from anydepth.inference.translator import Translator
+from anydepth.runs.operating_points import ClockRecipe, TimingPlace, load_points, save_points
+from anydepth.runs.run import Run
 
 LINES = "der hund läuft und die katze\nkatze schläft gern\n\nhund\n".encode()
 
@@ -133,6 +139,8 @@ def test_wishes_combine(tuned: Tuned) -> None:
     [
         (["--average-exit", "0.5"], ["--average-exit 0.5: no token leaves before block 1"]),
         (["--flops", "40"], ["--flops 40 is a share", "as in 0.4"]),
+        (["--time", "2"], ["--time 2 is a share of the time of full depth", "as in 0.5"]),
+        (["--time", "0.5"], ["--time 0.5: the operating points have no times", "--clock-only"]),
         (["--bleu-drop", "-1"], ["--bleu-drop -1 must not be negative"]),
         (["--flops", "0.01"], ["no operating point meets --flops 0.01; the nearest is geometric:"]),
         (
@@ -181,3 +189,40 @@ def test_damaged_points_are_named(own_tuned_run: Path) -> None:
         anydepth("translate", own_tuned_run, "--flops", 1, stdin=LINES), f"{points} is not as the run wrote it"
     )
     done("translate", own_tuned_run, stdin=LINES)
+
+
+@pytest.fixture
+def timed_run(own_tuned_run: Path) -> Path:
+    """The tuned run with made-up times of another machine: the deeper, the longer."""
+    run = Run(own_tuned_run)
+    (found,) = load_points(run)
+    points = [replace(point, time_share=point.average_exit / 4) for point in found.points]
+    place = TimingPlace("Another processor", 64, 64, "native", 4096, 1)
+    save_points(run, replace(found, points=tuple(points), clock=ClockRecipe(place, sentences=9, rounds=2)))
+    return own_tuned_run
+
+
+def test_a_wish_by_time_takes_the_best_point_and_tells_of_another_clock(timed_run: Path, text: Path) -> None:
+    (found,) = load_points(Run(timed_run))
+    fitting = [point for point in found.points if point.time_share is not None and point.time_share <= 0.6]
+    assert 0 < len(fitting) < len(found.points)
+    best = max(fitting, key=lambda point: (point.bleu, -(point.time_share or 0)))
+    elsewhere = r"measured otherwise than here: \S.* with \d+ cores.*batches of"
+    outcome = done("translate", timed_run, "--time", 0.6, "--beam", 1, stdin=LINES)
+    assert outcome.err.startswith(f"--time 0.6: {best.describe()}, measured on ")
+    assert re.search(rf"; its time was {elsewhere}", outcome.err) and outcome.err.count("\n") == 1
+    assert outcome.out == done("translate", timed_run, "--policy", best.policy, "--beam", 1, stdin=LINES).out
+    quick = ["--fp32", "--batch", 2, "--rounds", 1, "--sentences", 1, "--beam", 1]
+    bench = done("bench", timed_run, "--test", text / "test", "--time", 0.6, *quick)
+    assert re.search(rf"warning: the time of {re.escape(best.policy)} was {elsewhere} 2", bench.err)
+    evaluated = done("evaluate", timed_run, "--test", text / "test", "--time", 0.6, "--beam", 1)
+    assert re.search(r"warning: \S+ was timed otherwise than here: \S", evaluated.err)
+    assert "otherwise" not in done("translate", timed_run, "--average-exit", 2, "--beam", 1, stdin=LINES).err
+
+
+def test_python_wishes_by_time(timed_run: Path) -> None:
+    translator = Translator.load(timed_run)
+    (found,) = load_points(Run(timed_run))
+    assert translator.tuned_policy(time=1.0).name in {point.policy for point in found.points}
+    with pytest.raises(UsageError, match=r"nothing was wished for; give average_exit, flops, time or bleu_drop"):
+        translator.tuned_policy()

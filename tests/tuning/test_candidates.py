@@ -14,12 +14,15 @@ from anydepth.exits.thresholds import ThresholdExit
 from anydepth.tuning.candidates import (
     DIGITS,
     changed_thresholds,
+    decision_patterns,
     for_missed_segments,
     from_quantiles,
+    named_thresholds,
     promising,
     rank_correlation,
     search_candidates,
     segment_numbers,
+    with_few_decisions,
 )
 from anydepth.tuning.replay import ReplayRecord, record, replay
 
@@ -178,3 +181,54 @@ def test_rank_correlation_by_hand(first: list[float], second: list[float], expec
 )
 def test_what_does_not_vary_has_no_rank_correlation(first: list[float], second: list[float]) -> None:
     assert math.isnan(rank_correlation(first, second))
+
+
+def test_some_candidates_decide_at_a_few_exits_and_leave_early_at_the_latest(
+    records: tuple[ReplayRecord, ReplayRecord],
+) -> None:
+    levels = np.sort(np.random.default_rng(1).random((5, 50)), axis=1)  # a model of 6 blocks
+    drawn = with_few_decisions(levels, 2000, np.random.default_rng(2))
+    decides = (drawn > 0) & (drawn < 1)
+    counts = decides.sum(axis=1)
+    assert counts.min() >= 1
+    assert 0.45 < (counts <= 2).mean() < 0.55, "one or two decisions in about half of them"
+    patterns = {
+        tuple("d" if own else f"{each:g}" for own, each in zip(*row, strict=True))
+        for row in zip(decides, drawn, strict=True)
+    }
+    for latest in (2, 3, 4, 5, 6):  # exit 1 alone decides, and all leave at the latest at 2, 3, ...
+        assert ("d", *["1"] * (latest - 2), *["0"] * (6 - latest)) in patterns
+    assert ("d", "d", "1", "1", "1") in patterns and ("d", "d", "0", "0", "0") in patterns
+    assert ("1", "d", "1", "1", "1") in patterns and ("d", "1", "d", "0", "0") in patterns
+    for row in drawn:
+        after = np.flatnonzero(row == 0)
+        assert not len(after) or (row[after[0] :] == 0).all()
+    candidates, *_ = search_candidates(*records, AVERAGE_EXIT, count=80, segment=SEGMENT, seed=1)
+    few = [tuple(row) for row in candidates.tolist() if row[0] in (0, 1) or row[1] == 1]
+    assert len(few) > 10
+
+
+def test_thresholds_that_nobody_reaches_are_0() -> None:
+    drawn = np.array([[0.123456, 0.0, 0.7], [0.2, 1.0, 0.000001], [0.0, 1.0, 1.0]])
+    assert named_thresholds(drawn).tolist() == [[0.12346, 0, 0], [0.2, 1, 0], [0, 0, 0]]
+
+
+def test_patterns_differ_by_where_is_decided_and_where_all_leave_alone() -> None:
+    candidates = np.array([[0.1, 1, 0], [0.9, 1, 0], [0.1, 1, 1], [0.1, 0.5, 0], [1, 0.3, 0], [0.4, 0.2, 0]])
+    one, same, later, both, other, again = decision_patterns(candidates).tolist()
+    assert one == same and both == again
+    assert len({one, later, both, other}) == 4
+
+
+def test_the_promising_of_a_segment_have_different_patterns() -> None:
+    costs, worth = np.array([0.41, 0.42, 0.43, 0.44, 0.61]), np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    patterns = np.array([7, 7, 7, 8, 7])
+    assert promising(costs, worth, segment=0.1, count=2).tolist() == [0, 1, 4]
+    assert promising(costs, worth, segment=0.1, count=2, patterns=patterns).tolist() == [0, 3, 4]
+    assert promising(costs[:0], worth[:0], segment=0.1, count=2).tolist() == []
+
+
+def test_a_missed_segment_gets_none_that_does_the_same_as_a_decoded_one() -> None:
+    costs, worth = np.array([0.52, 0.52, 0.54, 0.9]), np.array([-1.0, -1.0, -2.0, -0.5])
+    missed = for_missed_segments(costs, worth, np.array([0, 3]), np.array([0.48, 0.9]), segment=0.1, least=0.0)
+    assert missed.tolist() == [2]

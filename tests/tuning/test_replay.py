@@ -1,12 +1,15 @@
 """Replay: records against stepping and against slow references, and candidates against loops over
 sentences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import reference
 import torch
 from tiny import BLOCKS, TARGET_VOCAB, tiny_pairs
 from torch import Tensor
+from vocabulary.selections import table, table_words
 from walks import PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -21,6 +24,7 @@ from anydepth.text.tokenizer import BOS, EOS
 from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.tuning import replay as replaying
 from anydepth.tuning.replay import ReplayRecord, chosen_exits, record, recorded_exits, replay
+from anydepth.vocabulary.lexical_table import TableSelection
 from anydepth.vocabulary.selection import CandidateWords
 
 PAIRS, CANDIDATES = 5, 9
@@ -253,3 +257,34 @@ def test_a_record_is_that_of_full_depth_whatever_the_thresholds_of_the_policy() 
     np.testing.assert_array_equal(
         record(model, pairs, policy_of(early, model)).signals, record(model, pairs, policy_of(late, model)).signals
     )
+
+
+@pytest.mark.parametrize("text", POLICIES)
+def test_with_selected_words_signals_are_those_among_them_and_each_sentence_costs_its_own_number(text: str) -> None:
+    """FLOPs are those of a loop over sentences, likelihoods those among all words."""
+    selection = TableSelection(table(always=range(2, 11)), per_piece=3)  # more than the shortlist's words
+    model, pairs = model_for(text), tiny_pairs(PAIRS)
+    policy = policy_of(text, model)
+    plain, recorded, candidates = (
+        record(model, pairs, policy),
+        record(model, pairs, policy, selection),
+        random_candidates(),
+    )
+    shape, at = DecoderShape.of(model.config, TARGET_VOCAB), 0
+    rows, replayed = recorded_exits(recorded, candidates).tolist(), replay(recorded, candidates)
+    sizes, flops, full = [], [0] * len(rows), 0
+    for source, targets in sentences(pairs):
+        size = len(table_words(selection, source))
+        sizes.append(size)
+        assert recorded.words[at : at + len(targets)].tolist() == [size] * len(targets)
+        for number, (row, thresholds) in enumerate(zip(rows, candidates.tolist(), strict=True)):
+            cost = threshold_policy(policy.family, thresholds, model).cost
+            exits = row[at : at + len(targets)]
+            flops[number] += sentence_flops(replace(shape, vocab=size), exits, len(source), cost)
+        full += sentence_flops(shape, [BLOCKS] * len(targets), len(source), no_decision)
+        at += len(targets)
+    assert len(set(sizes)) > 1, "sentences differ in their words, or this shows little"
+    assert replayed.flops_shares.tolist() == pytest.approx([each / full for each in flops], rel=1e-12)
+    np.testing.assert_allclose(recorded.log_likelihoods, plain.log_likelihoods, atol=1e-6)
+    is_of_words = not text.startswith(("geometric", "similarity"))
+    assert np.allclose(recorded.signals, plain.signals) != is_of_words

@@ -2,7 +2,6 @@
 is remembered."""
 
 import json
-import random
 import re
 import shutil
 from pathlib import Path
@@ -10,15 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from evaluation.translators import quiet, training_pairs, write_pairs
-from tiny import BLOCKS, prepare_tiny, tiny_config, train
+from evaluation.translators import quiet, write_pairs
+from tiny import BLOCKS
+from tuning.conftest import MAX_LENGTH
 
 from anydepth.errors import RunError
 from anydepth.evaluation.measure import measure
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points, text_fingerprint
-from anydepth.runs.run import Run, create_run
+from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.tuning import tune as tuning
 from anydepth.tuning.candidates import DIGITS
@@ -26,50 +26,8 @@ from anydepth.tuning.decoded_points import DecodedPoints, TunedSearch
 from anydepth.tuning.tune import TuneSettings, tune_run
 from anydepth.tuning.valid_text import ValidationText
 
-WORDS = {"der": "the", "hund": "dog", "läuft": "runs", "und": "and", "die": "a", "katze": "cat", "schläft": "sleeps"}
-MAX_LENGTH = 30
 PENALISED = DecodingOptions(beam=1, length_penalty=0.5)
 BRIEF = TuneSettings(objective="average-exit", candidates=20, segment=1.0, decoded=1, decoding=GREEDY)
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that knows some words and where to stop, beside held-out text."""
-    folder = tmp_path_factory.mktemp("trained")
-    data = prepare_tiny(folder)
-    config = tiny_config(
-        *(
-            "exits.halting=geometric",
-            f"model.max_length={MAX_LENGTH}",
-            "validation.sentences=0",
-            "validation.every=1000",
-        ),
-        *("training.updates=120", "training.batch_tokens=150", "training.learning_rate=0.02", "training.warmup=10"),
-        *("training.log_every=1000", "training.save_every=1000", "training.final=last"),
-        *("decoding.beam=2", "decoding.length_ratio=1.0", "decoding.length_offset=3"),
-    )
-    run = create_run(folder / "run", config, data)
-    train(run, data)
-    known, randomness = set(training_pairs(run)), random.Random(11)
-    pairs: list[tuple[str, str]] = []
-    while len(pairs) < 7:
-        words = randomness.choices(list(WORDS), k=randomness.randint(2, 6))
-        pair = " ".join(words), " ".join(WORDS[word] for word in words)
-        if pair not in known:
-            pairs.append(pair)
-    write_pairs(folder / "held", pairs)
-    return run
-
-
-@pytest.fixture
-def run(trained: Run, tmp_path: Path) -> Run:
-    """A copy of the run, which a test may tune and spoil."""
-    return Run(shutil.copytree(trained.folder, tmp_path / "run"))
-
-
-@pytest.fixture(scope="module")
-def held(trained: Run) -> str:
-    return str(trained.folder.parent / "held")
 
 
 @pytest.fixture
