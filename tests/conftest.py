@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
+from shape_checks import enforce_annotations
 
 PACKAGE = Path(__file__).parents[1] / "anydepth"
 SHAPED = [
@@ -21,7 +21,7 @@ SHAPED = [
     for file in sorted(PACKAGE.rglob("*.py"))
     if "from jaxtyping import" in file.read_text(encoding="utf-8")
 ]
-install_import_hook(SHAPED, "beartype.beartype")
+enforce_annotations(SHAPED)
 settings.register_profile("unhurried", deadline=None)  # an example may take long beside other work
 settings.load_profile("unhurried")
 

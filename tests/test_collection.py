@@ -35,7 +35,7 @@ def collection(folder: Path, *places: str, hash_seed: int) -> subprocess.Complet
         "-p",
         "no:cacheprovider",
     ]
-    environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
+    environment = os.environ | {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(ROOT / "tests")}
     return subprocess.run([*command, *places], cwd=folder, env=environment, capture_output=True, text=True)
 
 
