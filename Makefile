@@ -7,7 +7,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test soak lint bench clean
+.PHONY: demo test soak style lint bench clean
 .DEFAULT_GOAL := demo
 
 # What a user needs: the command and what it imports. torch is named with its exact version before anything else can ask pip for the newest one.
@@ -28,10 +28,13 @@ demo: .venv/ready
 	@echo "==> the demo: everything goes to runs/demo"
 	$(BIN)/anydepth demo --to runs/demo
 
-lint: .venv/dev
-	@echo "==> style and types"
+style: .venv/dev
+	@echo "==> style"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
+	@echo "==> types"
 	$(BIN)/mypy
 
 # Two processes of one thread each do more on two cores than one process of two threads. Threads that wait for each other sleep, so that
@@ -40,9 +43,12 @@ QUIETLY := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 SIZE ?= 1
 SEED ?= 1
 
-test: lint
-	@echo "==> behaviour"
-	$(QUIETLY) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# mypy, which is one process, works beside the tests and speaks after them; either of the two fails the target.
+test: style
+	@echo "==> types and behaviour"
+	@$(BIN)/mypy > .venv/types.log 2>&1 & types=$$!; \
+	$(QUIETLY) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder; behaviour=$$?; \
+	wait $$types; types=$$?; cat .venv/types.log; test $$types -eq 0 && exit $$behaviour
 
 soak: .venv/dev
 	$(QUIETLY) $(BIN)/python tests/run_soak.py --size $(SIZE) --seed $(SEED) $(if $(filter no,$(TESTS)),--without-tests)

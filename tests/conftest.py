@@ -4,16 +4,18 @@ every process.
 beartype enforces the annotations of every module that has shapes (jaxtyping); mypy checks those of
 the others. Processes that share the tests must collect the same names, so a name may not be made of
 what differs between them: bytes (which may hold a time), the order of a set, an address, a
-temporary folder.
+temporary folder. pytest-xdist ends a run whose processes found other names or another order.
 """
 
+import os
 import re
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
+from shape_checks import enforce_annotations
 
 PACKAGE = Path(__file__).parents[1] / "anydepth"
 SHAPED = [
@@ -21,11 +23,18 @@ SHAPED = [
     for file in sorted(PACKAGE.rglob("*.py"))
     if "from jaxtyping import" in file.read_text(encoding="utf-8")
 ]
-install_import_hook(SHAPED, "beartype.beartype")
+enforce_annotations(SHAPED)
 settings.register_profile("unhurried", deadline=None)  # an example may take long beside other work
 settings.load_profile("unhurried")
 
 ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
+
+
+def pytest_collection() -> None:
+    """Has the second of several processes look for the tests later than the first: a name that holds
+    the second of its making is another one there. Their hash seeds differ anyway."""
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        time.sleep(1.1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -53,7 +53,7 @@ def test_scores_that_a_decision_computed_are_not_computed_again(text: str) -> No
 @pytest.mark.parametrize(("text", "units"), [*((text, 0) for text in THRESHOLD_POLICIES), ("geometric:0.6,0.4,0.5", 7)])
 def test_a_threshold_of_0_or_1_executes_no_decision_and_none_is_in_the_formula(text: str, units: int) -> None:
     model, counts = model_for(text, f"exits.halting_units={units}"), set()
-    short = SearchSettings(beam=1, exact_length=6)
+    short = SearchSettings(beam=1, exact_length=4)
     for pattern in SOME_PATTERNS:
         policy = parse_policy(with_ends(text, pattern), model)
         executed, formula = executed_and_formula(model, [SENTENCE], policy, short)

@@ -21,8 +21,8 @@ from anydepth.search.beam import Hypothesis, search
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 
-# up to 21 tokens
-SETTINGS = {beam: SearchSettings(beam=beam, best=beam, length_ratio=2.0, length_offset=7) for beam in (1, 5)}
+# up to 18 tokens, so that the arrays grow twice
+SETTINGS = {beam: SearchSettings(beam=beam, best=beam, length_ratio=1.5, length_offset=7) for beam in (1, 5)}
 
 
 def in_onnx(model: AdaptiveTransformer, folder: Path, *, int8: bool = False) -> OnnxTransformer:
