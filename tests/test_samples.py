@@ -21,6 +21,7 @@ from anydepth.files.checksums import file_hash
 from anydepth.files.reading import checked
 from anydepth.inference.export.ctranslate2_folder import search_options
 from anydepth.inference.translator import Translator
+from anydepth.runs.operating_points import PointSet, load_points
 from anydepth.runs.run import Run
 from anydepth.search.beam import SearchSettings
 from anydepth.text.prepared import PreparedData
@@ -186,17 +187,15 @@ def test_the_scores_of_every_exit_are_found_complete_and_learned_from(own_sample
 
 
 def test_tuning_for_another_policy_keeps_the_points_that_were_tuned(own_samples: Path) -> None:
-    def sets() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(Path("runs/exits/operating_points.json").read_text(encoding="utf-8"))[
-            "sets"
-        ]
-        return found
+    def sets() -> list[PointSet]:
+        return load_points(Run(Path("runs/exits")))
 
     before = sets()
     tuning = ["--candidates", 3, "--segment", 2, "--beam", 1, "--policy", "confidence"]
     done("tune", "runs/exits", "--valid", "text/test", *tuning)
-    assert [each["policy"] for each in sets()] == ["geometric", "confidence"]
+    assert [each.policy for each in sets()] == ["geometric", "confidence"]
     assert sets()[:1] == before
+    assert before[0].clock is None and before[0].objective == "average-exit", "points of before there were times"
 
 
 def test_a_study_that_was_stopped_half_way_goes_on(own_samples: Path) -> None:
