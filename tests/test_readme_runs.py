@@ -30,7 +30,20 @@ TINY_TRAINING = {"updates": 3, "batch_tokens": 300, "warmup": 2, "save_every": 1
 TINY_DECODING = {"beam": 2, "length_ratio": 0.2, "length_offset": 2}
 QUICK = {"tune": ["--candidates", "20"], "bench": ["--rounds", "1", "--sentences", "4", "--batch", "2"]}
 # The verbs that `make test` runs.
-SECONDS = {"corpus", "prepare", "train", "evaluate", "translate", "tune", "plot", "export", "configs", "check", "seal"}
+SECONDS = {
+    "corpus",
+    "prepare",
+    "train",
+    "evaluate",
+    "translate",
+    "tune",
+    "plot",
+    "export",
+    "configs",
+    "check",
+    "seal",
+    "vocabulary",
+}
 # The pages whose commands follow each other in one folder; those about Multi30k use the same names
 # for other folders.
 BUILT_IN = (README, DOCS / "training.md", DOCS / "translating.md", DOCS / "study.md")

@@ -49,6 +49,7 @@ from anydepth.vocabulary.selection import WordSelection
 # ranks thresholds of the same exits well, and less well which exits should decide.
 SEGMENTS = {"time": 0.05, "flops": 0.05, "average-exit": 0.25}
 DECODED = {"time": 3, "flops": 3, "average-exit": 1}
+CLEARLY = 0.9  # of a time: what is expected to take less is taken to be faster without a look at the clock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,19 +238,35 @@ class Tuner:
             f"replayed {count:,} candidates (AE {exits}, FLOPs {shares} of full depth); decoding the "
             f"{len(chosen)} most promising"
         )
-        fixed = self.fixed_exits()
-        points = self.measured([*fixed, *self.searches(candidates[chosen])])
-        found = points[len(fixed) :]
+        fixed = self.measured(self.fixed_exits())
+        searches = self.searches(candidates[chosen])
+        found = self.decoded.measured(searches)
         correlation = rank_correlation([point.bleu for point in found], quality[chosen])
         if not np.isnan(correlation):
             self.say(f"rank correlation (Spearman) of what replay expected and what decoding gave: {correlation:.2f}")
-        decoded = np.array([self.cost(point) for point in found])
+        hopeful = self.hopeful(found, costs[chosen])
+        points = self.timed([searches[place] for place in hopeful], [found[place] for place in hopeful])
+        decoded = np.array([self.cost(point) for point in points])
         least = 1.0 if self.objective == "average-exit" else 0.0
-        missed = for_missed_segments(costs, quality, chosen, decoded, segment=segment, least=least)
-        if not len(missed):
-            return points
-        self.say(f"decoding {len(missed)} more for segments whose candidates came out in others")
-        return points + self.measured(self.searches(candidates[missed]))
+        missed = for_missed_segments(costs, quality, chosen[hopeful], decoded, segment=segment, least=least)
+        missed = np.setdiff1d(missed, chosen)
+        if len(missed):
+            self.say(f"decoding {len(missed)} more for segments whose candidates came out in others")
+        return [*fixed, *points, *self.measured(self.searches(candidates[missed]))]
+
+    def hopeful(self, points: Sequence[OperatingPoint], expected: Float[np.ndarray, " point"]) -> list[int]:
+        """The places of the points that are worth a look at the clock: those that no other beats in
+        BLEU at a time that is clearly shorter by what replay expects."""
+        if self.objective != "time":
+            return list(range(len(points)))
+        return [
+            place
+            for place, point in enumerate(points)
+            if not any(
+                other.bleu >= point.bleu and cost < CLEARLY * expected[place]
+                for other, cost in zip(points, expected.tolist(), strict=True)
+            )
+        ]
 
     def sensible(
         self, candidates: Float[np.ndarray, "candidate decision"], costs: Float[np.ndarray, " candidate"]
@@ -321,9 +338,12 @@ class Tuner:
 
     def measured(self, searches: Sequence[TunedSearch]) -> list[OperatingPoint]:
         """The points of the searches, with their times where time is the objective."""
-        points = self.decoded.measured(searches)
+        return self.timed(searches, self.decoded.measured(searches) if searches else [])
+
+    def timed(self, searches: Sequence[TunedSearch], points: Sequence[OperatingPoint]) -> list[OperatingPoint]:
+        """The points of the searches with their times, where time is the objective."""
         if self.objective != "time" or not points:
-            return points
+            return list(points)
         shares = self.timer.time_shares(searches)
         return [replace(point, time_share=share) for point, share in zip(points, shares, strict=True)]
 

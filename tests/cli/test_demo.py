@@ -9,6 +9,7 @@ from cli.commands import anydepth, assert_refused, done
 from anydepth.inference.engines.native.native_engine import has_native
 from anydepth.tuning.tune import TuneSettings
 
+PICTURES = ("clock.png", "tradeoff.png", "tokens.png")
 SETTINGS = """
 [model]
 blocks = 2
@@ -63,9 +64,10 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
     ]
     assert policies[:3] == ["fixed:1", "fixed:2", "uniform:seed=1"]
     assert {policy.partition(":")[0] for policy in policies[3:]} == {"confidence", "geometric", "fixed"}
-    assert policies.count("fixed:2") == 2, "once in the table of policies, once in that of engines"
+    assert policies.count("fixed:2") >= 2, "once in the table of policies, once in that of engines"
     rounds = [line for line in first.err.splitlines() if re.search(r": round \d of \d$", line)]
-    assert [line.rpartition(":")[2] for line in rounds] == [" round 1 of 3", " round 2 of 3", " round 3 of 3"]
+    assert [line.rpartition(":")[2] for line in rounds] == [" round 1 of 3", " round 2 of 3", " round 3 of 3"] * 3
+    assert "\nvocabulary " in first.out and "\nsystem  " in first.out, "the check of the words, and the race"
     assert ("torch tokens/s" in first.out) and ("native-int8 tokens/s" in first.out) == has_native()
     assert [first.out.count(f"\n  {label:<11}") for label in ("source", "exits", "reference")] == [3, 3, 3]
     assert (tmp_path / "demo" / "evaluation.json").exists()
@@ -74,15 +76,14 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
         for name in ("model/model.safetensors", "exits/model.safetensors", "exits/operating_points.json")
     ]
     written = [file.stat().st_mtime_ns for file in made]
-    assert all(
-        (tmp_path / "demo" / picture).read_bytes().startswith(b"\x89PNG") for picture in ("tradeoff.png", "tokens.png")
-    )
+    assert all((tmp_path / "demo" / picture).read_bytes().startswith(b"\x89PNG") for picture in PICTURES)
 
     second = done(*command)
-    assert "prepared already" in second.err
+    assert "prepared already" in second.err and "learned already" in second.err
     assert second.err.count("trained already") == 2 and second.err.count("is tuned already") == 2
     assert [file.stat().st_mtime_ns for file in made] == written
-    assert second.out.split("\n\n")[2:] == first.out.split("\n\n")[2:], "the same samples"
+    samples = [each.out[each.out.index("\n  source ") :] for each in (first, second)]
+    assert samples[0] == samples[1]
 
 
 def test_a_demo_without_its_configuration_is_refused_before_it_writes(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ struct Found {
 };
 
 // The hypotheses of each sentence, best first. `sources` end with EOS; `limits` are the most tokens
-// that each output may have; `selection` chooses the words of each, or there is none. The calling thread calls `look_up` now and then; what it throws ends
-// the search.
+// that each output may have; `selection` chooses the words of each, or there is none. The calling
+// thread calls `look_up` now and then; what it throws ends the search.
 std::vector<std::vector<Found>> search(const Model& model, const std::vector<std::vector<int>>& sources,
                                        const std::vector<int>& limits, const Policy& policy,
                                        const Selection* selection, const Settings& settings, Counts& counts,
