@@ -54,7 +54,20 @@ def build(place: Path, seed: int) -> None:
     done("train", settings, "--data", data, "--to", place / "first", "--set", f"training.seed={seed}")
     done("score-exits", place / "first", "--beam", 1)
     done("train", "--from", place / "first", "--to", place / "exits", "--set", "exits.halting=geometric")
-    done("tune", place / "exits", "--valid", text / "valid", "--candidates", 30, "--segment", 0.5, "--beam", 2)
+    done(
+        "tune",
+        place / "exits",
+        "--valid",
+        text / "valid",
+        "--objective",
+        "average-exit",
+        "--candidates",
+        30,
+        "--segment",
+        0.5,
+        "--beam",
+        2,
+    )
     for int8 in ([], ["--int8"]):
         done("export", place / "exits", "--format", "onnx", *int8)
     done("export", place / "exits", "--format", "ctranslate2", "--exit", 2)

@@ -1,7 +1,7 @@
 """The commands that meet each file, option and place of the valid world."""
 
 PREPARE = "--source-lang de --target-lang en --train train --valid valid --vocab-size 310"
-TUNE = "--valid held --candidates 20 --segment 1 --beam 1"
+TUNE = "--valid held --candidates 20 --segment 1 --beam 1 --objective average-exit"
 BENCH = "--rounds 1 --sentences 1 --batch 1 --beam 1 --fp32 --engine torch"
 SHAPE = f"bench --shape tiny.toml --exits-histogram 0.5,0.3,0.2 {BENCH}"
 SHORT = "--set training.updates=1 --minutes 0.01"
@@ -104,7 +104,7 @@ PLACES = [
     "evaluate exits --test test --output @lines",
     f"tune exits {TUNE} --policy @confidence",
     f"tune exits {TUNE} --method @decode",
-    "tune exits --valid @held --candidates 20 --segment 1 --beam 1",
+    "tune exits --valid @held --objective average-exit --candidates 20 --segment 1 --beam 1",
     "export exits --format @onnx",
     "plot tokens exits @hund --to a.png",
     "plot tokens exits hund --to @a.png",

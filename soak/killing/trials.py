@@ -84,7 +84,17 @@ class Bench:
 
     def tuning(self, folder: Path) -> list[object]:
         few = ["--candidates", 60, "--segment", 0.25, "--decoded", 2, "--beam", 1]
-        return ["tune", folder, "--valid", self.place / "valid", "--policy", "confidence", *few]
+        return [
+            "tune",
+            folder,
+            "--valid",
+            self.place / "valid",
+            "--policy",
+            "confidence",
+            "--objective",
+            "average-exit",
+            *few,
+        ]
 
     def studying(self, folder: Path) -> list[object]:
         jobs = os.cpu_count() or 1  # a thread for each: see OMP_NUM_THREADS

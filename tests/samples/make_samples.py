@@ -185,7 +185,18 @@ def make_runs(maker: Maker) -> None:
     train(maker, "aligned", "tiny.toml", "--data", "data/joint")
     exits = ["--set", "exits.halting=geometric", "--set", "training.updates=300"]
     train(maker, "exits", "--from", "runs/aligned", *exits)
-    maker.do("tune", "runs/exits", "--valid", "text/valid", "--candidates", "30", "--segment", "0.5")
+    maker.do(
+        "tune",
+        "runs/exits",
+        "--valid",
+        "text/valid",
+        "--objective",
+        "average-exit",
+        "--candidates",
+        "30",
+        "--segment",
+        "0.5",
+    )
     maker.do(*SCORED)
     bleu = ["--set", "exits.halting=sequence", "--set", "exits.oracle=bleu", "--set", "training.updates=100"]
     train(maker, "sequence", "--from", "runs/aligned", *bleu)
