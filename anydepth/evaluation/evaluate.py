@@ -18,7 +18,8 @@ from anydepth.files.checksums import known_hash
 from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
-from anydepth.runs.operating_points import PointSet, Wish, text_fingerprint
+from anydepth.runs.fingerprints import text_fingerprint
+from anydepth.runs.operating_points import PointSet, Wish
 from anydepth.runs.run import Run
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.corpus import open_lines, read_pairs, side_path

@@ -14,7 +14,7 @@ from anydepth.inference.translator import Translation, Translator
 from anydepth.messages.say import Say
 from anydepth.model.source import EncodedSource
 from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, load_checked, save_checked
-from anydepth.runs.operating_points import text_fingerprint, weights_fingerprint
+from anydepth.runs.fingerprints import text_fingerprint, weights_fingerprint
 from anydepth.runs.run import Run, changing, training_data
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.batches import ordered_batches

@@ -32,7 +32,8 @@ from anydepth.experiments.variants import Variant
 from anydepth.inference.translator import Translation, Translator
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import load_tensors, save_tensors
-from anydepth.runs.operating_points import OperatingPoint, load_points, weights_fingerprint
+from anydepth.runs.fingerprints import weights_fingerprint
+from anydepth.runs.operating_points import OperatingPoint, load_points
 from anydepth.runs.run import Run
 from anydepth.text.prepared import PreparedData
 from anydepth.tuning.tune import TuneSettings, tune_run

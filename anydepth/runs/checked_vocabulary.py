@@ -12,7 +12,8 @@ from anydepth.errors import RunError, UsageError
 from anydepth.files.reading import Unreadable, checked, json_of
 from anydepth.files.seal import write_text
 from anydepth.limits import MOST_BEAM, MOST_PIECES, MOST_UPDATES
-from anydepth.runs.operating_points import Bleu, weights_fingerprint
+from anydepth.runs.fingerprints import weights_fingerprint
+from anydepth.runs.operating_points import Bleu
 from anydepth.runs.run import Run
 from anydepth.runs.word_selections import load_learned, load_table
 from anydepth.vocabulary.learned_selection import LearnedSelection

@@ -12,7 +12,6 @@ from pydantic import Field
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.exits.parsing import check_not_empty, check_policy, threshold_family
-from anydepth.files.checksums import known_hash
 from anydepth.files.reading import Unreadable, checked, json_of
 from anydepth.files.seal import write_text
 from anydepth.limits import (
@@ -25,9 +24,9 @@ from anydepth.limits import (
     MOST_THREADS,
     MOST_UPDATES,
 )
+from anydepth.runs.fingerprints import selection_fingerprint, weights_fingerprint
 from anydepth.runs.run import Run
 from anydepth.search.decoding import SearchSettings
-from anydepth.text.corpus import side_path
 from anydepth.vocabulary.names import FULL, parse_vocabulary
 
 ROUNDING = 1e-6
@@ -128,6 +127,7 @@ class PointSet:
     objective: Objective = "average-exit"  # the cost whose segments have a point each
     vocabulary: str = FULL
     clock: ClockRecipe | None = None  # where the points have times
+    selection: str = ""  # the fingerprint of the word selection that chose the words; empty: all words
 
     @property
     def bits(self) -> int:
@@ -224,16 +224,6 @@ class Wish:
         return max(misses)
 
 
-def weights_fingerprint(run: Run) -> str:
-    """What distinguishes the weights of a run from all others."""
-    return known_hash(run.weights_file)
-
-
-def text_fingerprint(prefix: str, *languages: str) -> str:
-    """What distinguishes the text PREFIX from all others, whatever its name."""
-    return "-".join(known_hash(side_path(prefix, language))[:16] for language in languages)
-
-
 def engine_bits(name: str) -> int:
     """The bits of the products of the engine of that name."""
     return 8 if name.endswith("int8") else 32
@@ -249,9 +239,15 @@ def save_points(run: Run, *found: PointSet) -> None:
 
 
 def kept_points(run: Run) -> list[PointSet]:
-    """The point sets of the run that are those of its present weights, if any."""
+    """The point sets of the run that are those of its present weights and word selections, if
+    any."""
     weights, sets = _read(run) if run.seal.has(run.points_file) else ("", [])
-    return sets if weights == weights_fingerprint(run) else []
+    return of_present_words(run, sets) if weights == weights_fingerprint(run) else []
+
+
+def of_present_words(run: Run, sets: Sequence[PointSet]) -> list[PointSet]:
+    """The sets that were measured with the word selections that the run has now."""
+    return [each for each in sets if each.selection == selection_fingerprint(run, each.vocabulary)]
 
 
 def load_points(run: Run, *, blocks: int | None = None) -> list[PointSet]:
@@ -269,7 +265,13 @@ def load_points(run: Run, *, blocks: int | None = None) -> list[PointSet]:
             f"the operating points of {run.folder} were tuned for other weights than it has now; "
             f"tune again with `anydepth tune {run.folder} --valid PREFIX`"
         )
-    return sets
+    present = of_present_words(run, sets)
+    if sets and not present:
+        raise RunError(
+            f"the operating points of {run.folder} were tuned with another word selection than it has now; "
+            f"tune again with `anydepth tune {run.folder} --valid PREFIX`"
+        )
+    return present
 
 
 def choose_point(

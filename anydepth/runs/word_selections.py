@@ -17,7 +17,7 @@ from anydepth.files.reading import Unreadable, checked, json_of
 from anydepth.limits import LARGEST_FACTOR, LARGEST_SEED, MOST_PIECES, MOST_UPDATES
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import load_tensors, not_finite, save_tensors
-from anydepth.runs.operating_points import weights_fingerprint
+from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.run import Run, usable_data
 from anydepth.text.tokenizer import EOS
 from anydepth.vocabulary.alignment import Meetings, draw_pairs, learn_translations

@@ -15,8 +15,8 @@ from anydepth.messages.progress import ProgressBar
 from anydepth.messages.say import Say
 from anydepth.model.source import EncodedSource
 from anydepth.model.transformer import Transformer
+from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import weights_fingerprint
 from anydepth.runs.run import Run, usable_data
 from anydepth.runs.word_selections import LearnedWordsRecipe, save_learned
 from anydepth.text.batches import BatchStream, Position, make_source

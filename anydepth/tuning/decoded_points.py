@@ -18,7 +18,8 @@ from anydepth.files.seal import check_kind
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.model.source import EncodedSource
-from anydepth.runs.operating_points import OperatingPoint, engine_bits, weights_fingerprint
+from anydepth.runs.fingerprints import selection_fingerprint, weights_fingerprint
+from anydepth.runs.operating_points import OperatingPoint, engine_bits
 from anydepth.runs.run import Run
 from anydepth.search.decoding import DecodingOptions
 from anydepth.text.batches import make_source
@@ -53,7 +54,7 @@ class DecodedPoints:
     def __init__(
         self, translator: Translator, run: Run, text: ValidationText, decoding: DecodingOptions, say: Say
     ) -> None:
-        self.translator, self.text, self.say = translator, text, say
+        self.translator, self.run, self.text, self.say = translator, run, text, say
         self.model, self.blocks = translator.model, translator.model.blocks
         self.shape = DecoderShape.of(self.model.config, self.model.target_embedding.num_embeddings)
         self.file = run.folder / "tuning.jsonl"
@@ -148,7 +149,13 @@ class DecodedPoints:
         )
 
     def _recipe_of(self, search: TunedSearch) -> dict[str, Any]:
-        return self.recipe if search.words is None else self.recipe | {"vocabulary": search.vocabulary}
+        if search.words is None:
+            return self.recipe
+        return self.recipe | {"vocabulary": search.vocabulary, "selection": self.selection(search.vocabulary)}
+
+    def selection(self, vocabulary: str) -> str:
+        """The fingerprint of the word selection of a vocabulary setting."""
+        return selection_fingerprint(self.run, vocabulary)
 
     def _remembered(self) -> list[tuple[dict[str, Any], OperatingPoint]]:
         """The recipes and points that earlier tunings measured with the same weights; lines that

@@ -203,6 +203,7 @@ class Tuner:
             objective=self.objective,
             vocabulary=vocabulary,
             clock=self.timer.recipe if is_timed else None,
+            selection=decoded.selection(vocabulary),
         )
 
     def by_decoding(self) -> list[OperatingPoint]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from anydepth.errors import CorpusError, RunError
 from anydepth.messages.say import Say
-from anydepth.runs.operating_points import text_fingerprint
+from anydepth.runs.fingerprints import text_fingerprint
 from anydepth.runs.run import Run, training_data
 from anydepth.text.corpus import read_pairs
 from anydepth.text.overlap import MOST_OVERLAP, pairs_seen_in_training

@@ -19,7 +19,8 @@ from anydepth.evaluation.evaluate import (
     wished_names,
 )
 from anydepth.inference.translator import Translator
-from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, save_points, text_fingerprint
+from anydepth.runs.fingerprints import text_fingerprint
+from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, save_points
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.text.corpus import open_lines

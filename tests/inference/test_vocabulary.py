@@ -17,7 +17,7 @@ from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import save_tensors
 from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, load_checked, save_checked
-from anydepth.runs.operating_points import weights_fingerprint
+from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.run import Run
 from anydepth.runs.vouching import seal_run
 from anydepth.runs.word_selections import TableSettings, learn_table

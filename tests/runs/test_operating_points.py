@@ -12,6 +12,7 @@ import pytest
 from tiny import exit_code_of, in_own_process, signal_at_write
 
 from anydepth.errors import RunError, UsageError
+from anydepth.runs.fingerprints import selection_fingerprint
 from anydepth.runs.operating_points import (
     OperatingPoint,
     PointSet,
@@ -327,3 +328,18 @@ def test_the_file_is_json_that_people_can_read(run: Run) -> None:
     stored = json.loads(run.points_file.read_text(encoding="utf-8"))
     assert stored["sets"] == [json.loads(json.dumps(asdict(GEOMETRIC)))]
     assert run.points_file.read_text(encoding="utf-8").endswith("\n")
+
+
+def test_points_of_another_word_selection_than_the_run_has_are_not_used(run: Run) -> None:
+    own = replace(GEOMETRIC, vocabulary="table:20", selection="0123456789abcdef")
+    save_points(run, own)
+    assert kept_points(run) == []
+    with pytest.raises(RunError, match=r"were tuned with another word selection than it has now; tune again"):
+        load_points(run)
+    run.table_file.write_bytes(b"a table")
+    present = replace(own, selection=selection_fingerprint(run, "table:20"))
+    assert len(present.selection) == 16 and selection_fingerprint(run, "full") == ""
+    save_points(run, present)
+    assert load_points(run) == kept_points(run) == [present]
+    run.table_file.write_bytes(b"another table")
+    assert kept_points(run) == []

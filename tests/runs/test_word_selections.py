@@ -16,7 +16,7 @@ from torch import Tensor
 
 from anydepth.errors import RunError
 from anydepth.model.checkpoint import load_notes, save_tensors
-from anydepth.runs.operating_points import weights_fingerprint
+from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.run import Run
 from anydepth.runs.vouching import seal_run
 from anydepth.runs.word_selections import (

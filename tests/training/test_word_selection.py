@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from tiny import BATCH, ENCODER_DIM, TARGET_VOCAB, tiny_model, tiny_pairs
 
 from anydepth.model.source import EncodedSource
+from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import weights_fingerprint
 from anydepth.runs.run import Run, training_data
 from anydepth.runs.word_selections import load_learned
 from anydepth.text.batches import make_source

@@ -17,7 +17,8 @@ from anydepth.errors import RunError
 from anydepth.evaluation.measure import measure
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
-from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points, text_fingerprint
+from anydepth.runs.fingerprints import text_fingerprint
+from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.tuning import tune as tuning

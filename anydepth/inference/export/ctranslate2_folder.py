@@ -21,8 +21,8 @@ from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
 from anydepth.model.transformer import Transformer, sinusoids
 from anydepth.runs.checked_vocabulary import RunVocabulary
+from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import weights_fingerprint
 from anydepth.runs.run import Run, changing
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.tokenizer import BOS, EOS, UNK

@@ -13,8 +13,9 @@ from anydepth.files.atomic import put_back, replacing_folder, write_bytes, write
 from anydepth.files.checksums import checked_object, file_hash, with_checksum
 from anydepth.files.reading import MEDIUM, checked, plain_name, read_bytes, shown
 from anydepth.messages.say import Say
+from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.models import load_model
-from anydepth.runs.operating_points import kept_points, weights_fingerprint
+from anydepth.runs.operating_points import kept_points
 from anydepth.runs.run import Run, changing
 
 FORMAT = 2

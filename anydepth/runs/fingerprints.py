@@ -1,0 +1,24 @@
+"""What distinguishes weights, texts and word selections from all others, whatever their names."""
+
+from anydepth.files.checksums import known_hash
+from anydepth.runs.run import Run
+from anydepth.text.corpus import side_path
+from anydepth.vocabulary.names import FULL, LEARNED, TABLE, parse_vocabulary
+
+
+def weights_fingerprint(run: Run) -> str:
+    """What distinguishes the weights of a run from all others."""
+    return known_hash(run.weights_file)
+
+
+def text_fingerprint(prefix: str, *languages: str) -> str:
+    """What distinguishes the text PREFIX from all others, whatever its name."""
+    return "-".join(known_hash(side_path(prefix, language))[:16] for language in languages)
+
+
+def selection_fingerprint(run: Run, vocabulary: str) -> str:
+    """What distinguishes the word selection of a vocabulary setting from others that the run had or
+    may have under the same name; empty for all words, and where there is none."""
+    files = {FULL: None, TABLE: run.table_file, LEARNED: run.learned_words_file}
+    file = files[parse_vocabulary(vocabulary).kind]
+    return "" if file is None or not file.exists() else known_hash(file)[:16]
