@@ -17,7 +17,7 @@ def test_the_readme_shows_every_verb_that_a_newcomer_needs() -> None:
 
 def test_the_readme_begins_with_a_picture() -> None:
     (_, path), *others = pictures(TEXT)
-    assert path == "docs/demo_tradeoff.png"
+    assert path == "docs/demo_clock.png"
     assert TEXT.index(path) < TEXT.index("\n## ")
     assert others == []
 

@@ -1,6 +1,9 @@
 """What distinguishes weights, texts and word selections from all others, whatever their names."""
 
+import hashlib
+
 from anydepth.files.checksums import known_hash
+from anydepth.model.checkpoint import load_tensors
 from anydepth.runs.run import Run
 from anydepth.text.corpus import side_path
 from anydepth.vocabulary.names import FULL, LEARNED, TABLE, parse_vocabulary
@@ -21,4 +24,11 @@ def selection_fingerprint(run: Run, vocabulary: str) -> str:
     may have under the same name; empty for all words, and where there is none."""
     files = {FULL: None, TABLE: run.table_file, LEARNED: run.learned_words_file}
     file = files[parse_vocabulary(vocabulary).kind]
-    return "" if file is None or not file.exists() else known_hash(file)[:16]
+    if file is None or not file.exists():
+        return ""
+    tensors, _ = load_tensors(file)  # the file's own bytes differ from one writing to the next: notes have no order
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

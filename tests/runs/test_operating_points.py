@@ -9,9 +9,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+import torch
 from tiny import exit_code_of, in_own_process, signal_at_write
 
 from anydepth.errors import RunError, UsageError
+from anydepth.model.checkpoint import save_tensors
 from anydepth.runs.fingerprints import selection_fingerprint
 from anydepth.runs.operating_points import (
     OperatingPoint,
@@ -336,10 +338,12 @@ def test_points_of_another_word_selection_than_the_run_has_are_not_used(run: Run
     assert kept_points(run) == []
     with pytest.raises(RunError, match=r"were tuned with another word selection than it has now; tune again"):
         load_points(run)
-    run.table_file.write_bytes(b"a table")
+    save_tensors(run.table_file, {"words": torch.arange(3)}, {"a": "1", "b": "2"})
     present = replace(own, selection=selection_fingerprint(run, "table:20"))
     assert len(present.selection) == 16 and selection_fingerprint(run, "full") == ""
     save_points(run, present)
     assert load_points(run) == kept_points(run) == [present]
-    run.table_file.write_bytes(b"another table")
+    save_tensors(run.table_file, {"words": torch.arange(3)}, {"b": "2", "a": "1"})
+    assert kept_points(run) == [present], "the same words, whatever the bytes of the file"
+    save_tensors(run.table_file, {"words": torch.arange(4)})
     assert kept_points(run) == []
