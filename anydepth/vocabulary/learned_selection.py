@@ -36,6 +36,11 @@ class LearnedSelection:
         return f"learned:{self.threshold:g}"
 
     @property
+    def pieces(self) -> tuple[int, int]:
+        """Those that the standing words are of."""
+        return self.standing.pieces
+
+    @property
     def smallest(self) -> int:
         """As many as are always there."""
         return len(self.standing.always)

@@ -26,6 +26,11 @@ class StandingWords:
     bytes: Int[np.ndarray, " byte"] = field(default_factory=lambda: np.zeros(0, np.int32))  # target pieces
     byte_sources: Int[np.ndarray, " byte_source"] = field(default_factory=lambda: np.zeros(0, np.int32))
 
+    @property
+    def pieces(self) -> tuple[int, int]:
+        """How many pieces the source's and the target's vocabulary have."""
+        return len(self.copies), self.vocab
+
     def allowed(self, source: EncodedSource) -> Bool[Tensor, "sentence vocab"]:
         """The standing words of each sentence."""
         allowed = torch.zeros(len(source), self.vocab, dtype=torch.bool)
@@ -68,6 +73,11 @@ class TableSelection:
     def name(self) -> str:
         """The selection in the words of a recipe."""
         return f"table:{self.per_piece}"
+
+    @property
+    def pieces(self) -> tuple[int, int]:
+        """Those that the table is of."""
+        return self.table.standing.pieces
 
     @property
     def smallest(self) -> int:

@@ -25,6 +25,10 @@ class WordSelection(Protocol):
         """The selection in the words of a recipe, such as "table:50"."""
 
     @property
+    def pieces(self) -> tuple[int, int]:
+        """How many pieces the source's and the target's vocabulary have."""
+
+    @property
     def smallest(self) -> int:
         """No sentence has fewer words than these."""
 

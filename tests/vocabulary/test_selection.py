@@ -5,18 +5,25 @@ import math
 import pytest
 import torch
 from inference.native_searches import sentences
-from selections import SELECTIONS, every_word, table_selection
+from selections import SELECTIONS, every_word, learned_selection, table_selection
+from tiny import tiny_model
 from torch import Tensor
 from walks import POLICIES, model_for
 
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.parsing import parse_policy
+from anydepth.exits.policies import FixedExit
+from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.native.native_engine import NativeEngine, has_native
+from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.model.source import EncodedSource
 from anydepth.search.beam import search
 from anydepth.search.decoding import SearchSettings
 from anydepth.text.batches import make_source
 from anydepth.vocabulary.selection import CandidateWords, WordSelection
+
+ENGINES = [TorchEngine, *([NativeEngine] if has_native() else [])]
 
 
 def words_of(model: AdaptiveTransformer, words: WordSelection, text: list[int]) -> Tensor:
@@ -82,3 +89,13 @@ def test_a_beam_that_wants_more_words_than_a_sentence_may_have_is_refused() -> N
     )
     with pytest.raises(UsageError, match=message):
         SearchSettings(beam=6, words=words)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_selection_of_other_vocabularies_is_refused_by_every_engine(engine: type[Engine]) -> None:
+    model, other = model_for("fixed:1"), tiny_model(is_joint=True)
+    for words in (table_selection(other), learned_selection(other)):
+        with pytest.raises(
+            UsageError, match=r"is of vocabularies of 23 and 23 pieces, but this model's have 19 and 23"
+        ):
+            engine(model).search([[5, 6]], FixedExit(1, model.blocks), SearchSettings(words=words))

@@ -84,6 +84,8 @@ class Engine(ABC):
         """
         if not sequences:
             return []
+        if settings.words is not None:
+            self.check_words(settings.words)
         reason = self.supports(policy)
         if reason is None and settings.words is not None:
             reason = self.supports_words(settings.words)
@@ -92,6 +94,15 @@ class Engine(ABC):
             self.check(sequences, settings)
             return plain_search(self.model, sequences, policy, settings)
         return self.own_search(sequences, policy, settings)
+
+    def check_words(self, words: WordSelection) -> None:
+        """Refuses a selection of words of other vocabularies than the model's."""
+        own = self.model.source_embedding.num_embeddings, self.model.target_embedding.num_embeddings
+        if words.pieces != own:
+            raise UsageError(
+                f"the word selection {words.name} is of vocabularies of {words.pieces[0]:,} and {words.pieces[1]:,} "
+                f"pieces, but this model's have {own[0]:,} and {own[1]:,}; take one of the model's own run"
+            )
 
     def check(self, sequences: Sequence[Sequence[int]], settings: SearchSettings) -> None:
         """Refuses sentences that the model has no room for, whoever searches."""
