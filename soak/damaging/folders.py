@@ -54,6 +54,8 @@ def build(place: Path, seed: int) -> None:
     done("train", settings, "--data", data, "--to", place / "first", "--set", f"training.seed={seed}")
     done("score-exits", place / "first", "--beam", 1)
     done("train", "--from", place / "first", "--to", place / "exits", "--set", "exits.halting=geometric")
+    words = ["--size", 3, "--tolerance", 100, "--beam", 2]  # whatever it costs: a default to damage
+    done("vocabulary", place / "exits", "--valid", text / "valid", *words)
     done(
         "tune",
         place / "exits",

@@ -70,7 +70,15 @@ def in_export(folder: str) -> Callable[[str], bool]:
 
 
 READ_TO_TRANSLATE = frozenset(
-    {"seal.json", "config.toml", "tokenizer.model", "model.safetensors", "operating_points.json"}
+    {
+        "seal.json",
+        "config.toml",
+        "tokenizer.model",
+        "model.safetensors",
+        "operating_points.json",
+        "lexical_table.safetensors",
+        "vocabulary.json",
+    }
 )
 SCENES = (
     Scene(
