@@ -27,6 +27,10 @@ class Recorded:
         self.engine = given
         return self
 
+    def selection(self, **given: Any) -> dict[str, Any]:
+        """A selection of words as JSON can hold it."""
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in given.items()}
+
     def search(self, *given: Any) -> tuple[list[list[Any]], Any]:
         self.call = given
         return [[] for _ in given[0]], self.Counts
@@ -47,6 +51,8 @@ def write_case(path: Path, randomness: random.Random) -> None:
     model = random_model(randomness)
     policy = random_policy(model, randomness)
     settings = random_settings(model, randomness)
+    if randomness.random() < 0.5 and settings.has_room(selection := random_selection(model, randomness)):
+        settings = replace(settings, words=selection)
     longest = min(randomness.choice([1, 4, 20, 70]), model.config.max_length)
     words = model.source_embedding.num_embeddings
     texts = [
@@ -181,3 +187,26 @@ def random_settings(model: Any, randomness: random.Random) -> Any:
     exact = {"exact_length": randomness.choice([1, 4, 20])} if randomness.random() < 0.15 else {}
     best = randomness.choice([1, beam])
     return SearchSettings(beam=beam, best=best, length_penalty=randomness.choice([0.0, 0.6, 1.0]), **length, **exact)
+
+
+def random_selection(model: Any, randomness: random.Random) -> Any:
+    """A selection of words by a table or by learned weights: few words, or almost all of them."""
+    import torch
+
+    from anydepth.text.tokenizer import EOS
+    from anydepth.vocabulary.learned_selection import LearnedSelection
+    from anydepth.vocabulary.lexical_table import LexicalTable, StandingWords, TableSelection
+
+    generator = np.random.default_rng(randomness.randrange(10**6))
+    source, vocab = model.source_embedding.num_embeddings, model.target_embedding.num_embeddings
+    others = generator.permutation([word for word in range(vocab) if word != EOS])[: generator.integers(vocab)]
+    copies = generator.integers(-1, vocab, source)
+    spelling, spelled = (generator.permutation(size)[: generator.integers(4)] for size in (vocab, source))
+    standing = StandingWords(np.sort(np.append(others, EOS)), copies, vocab, spelling, spelled)
+    if randomness.random() < 0.5:
+        counts = generator.integers(0, 5, source)
+        starts = np.concatenate([[0], counts.cumsum()])
+        table = LexicalTable(standing, starts, generator.integers(0, vocab, counts.sum()))
+        return TableSelection(table, randomness.choice([1, 2, 5]))
+    weight, bias = torch.randn(vocab, model.config.encoder.dim), torch.randn(vocab)
+    return LearnedSelection(standing, weight, bias, randomness.choice([0.1, 0.5, 0.9]))

@@ -43,11 +43,12 @@ def search_case(
     sentence at a time in one thread."""
     given = {**case["engine"], "shape": native.Shape(**case["engine"]["shape"]), "instructions": instructions}
     engine = native.Engine(tensors=tensors, **given)
-    sources, limits, policy, settings = case["call"]
-    rule = getattr(native.Rule, policy["rule"])
-    together, _ = engine.search(sources, limits, native.Policy(**{**policy, "rule": rule}), native.Settings(**settings))
+    sources, limits, policy, settings, words = case["call"]
+    chosen = native.Policy(**{**policy, "rule": getattr(native.Rule, policy["rule"])})
+    selection = None if words is None else engine.selection(**with_arrays(words))
+    together, _ = engine.search(sources, limits, chosen, native.Settings(**settings), selection)
     alone = {**settings, "threads": 1, "batch_sentences": 1}
-    apart, _ = engine.search(sources, limits, native.Policy(**{**policy, "rule": rule}), native.Settings(**alone))
+    apart, _ = engine.search(sources, limits, chosen, native.Settings(**alone), selection)
     first, second = hypotheses(together), hypotheses(apart)
     if first != second:
         return 2, "a sentence has other hypotheses among others than alone"
@@ -56,6 +57,12 @@ def search_case(
     return 2, next(
         (told for mine, theirs in zip(first, case["expected"], strict=True) if (told := difference(mine, theirs))), ""
     )
+
+
+def with_arrays(words: dict[str, Any]) -> dict[str, Any]:
+    """A selection of words with its learned weights, if it has any, as arrays again."""
+    learned = {name: np.array(words[name], np.float32) for name in ("weight", "bias") if name in words}
+    return {**words, **learned}
 
 
 def hypotheses(found: Any) -> list[list[tuple[list[int], list[int], float]]]:
