@@ -29,7 +29,7 @@ from anydepth.clock.machine import Machine, this_machine, timing_place
 from anydepth.clock.rounds import Clock
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
-from anydepth.evaluation.evaluate import EACH_EXIT, ChosenPolicy, wished_names, wished_policies
+from anydepth.evaluation.evaluate import EACH_EXIT, ChosenPolicy, wished_policies
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
@@ -136,9 +136,11 @@ def chosen_policies(
         found += wished_policies(named, translator, wish, vocabulary=settings.vocabulary)
     if EACH_POINT in policies:
         sets = load_points(translator.run, blocks=translator.model.blocks)
+        asked = settings.vocabulary
         found += [
-            ChosenPolicy(point.policy, settings.vocabulary or point.vocabulary)
+            ChosenPolicy(point.policy, point.vocabulary, each)
             for each in sets
+            if asked is None or asked == each.vocabulary
             for point in each.points
         ]
     return found
@@ -223,13 +225,14 @@ def exit_shares(
     """How often each exit is taken when the run at `folder` translates the test set greedily with a
     policy, or with the wished one."""
     translator, note = Translator.load(folder), Run(folder).data_note()
-    names = wished_names([] if policy is None else [policy], translator, wish)
+    named = [] if policy is None else [policy]
+    wanted = wished_policies(named, translator, wish, vocabulary=settings.vocabulary)[-1]
     lines = [source for source, _ in read_pairs(test, note["source_lang"], note["target_lang"])]
-    chosen = translator.policy(names[-1])
+    chosen, decoding = translator.policy(wanted.name), replace(GREEDY, vocabulary=wanted.vocabulary)
     say(f"translating {len(lines):,} sentences with {chosen.name}, to see where tokens leave")
     with threads(settings.threads):
         exits = [
-            left for translation in translator.translate_lines(lines, chosen, GREEDY) for left in translation.exits
+            left for translation in translator.translate_lines(lines, chosen, decoding) for left in translation.exits
         ]
     return [exits.count(n) / len(exits) for n in range(1, translator.model.blocks + 1)]
 

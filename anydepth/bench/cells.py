@@ -203,7 +203,8 @@ def formula_flops(
     """What the first `length` tokens of the outputs cost by appendix B."""
     shape = contestant.shape
     return sum(
-        sentence_flops(
+        contestant.selection_flops
+        + sentence_flops(
             replace(shape, vocab=output.words or shape.vocab), output.exits[:length], len(ids) + 1, contestant.cost
         )
         for output, ids in zip(outputs, material.sentences, strict=True)

@@ -58,6 +58,10 @@ class Contestant(Protocol):
         """How the words of a sentence are chosen, in the words of a recipe."""
 
     @property
+    def selection_flops(self) -> int:
+        """What choosing the words of a sentence costs."""
+
+    @property
     def shape(self) -> DecoderShape:
         """The sizes of its decoder."""
 
@@ -100,6 +104,11 @@ class OwnContestant:
     def vocabulary(self) -> str:
         """The selection's name."""
         return FULL if self.words is None else self.words.name
+
+    @property
+    def selection_flops(self) -> int:
+        """The selection's."""
+        return 0 if self.words is None else self.words.flops()
 
     @property
     def shape(self) -> DecoderShape:
@@ -167,6 +176,7 @@ class CTranslate2Contestant:
     is_full_depth: bool = True
     has_map: bool = False  # whether it is to use the vocabulary map in its folder
     model_name: str = ""
+    selection_flops: int = 0
 
     @property
     def vocabulary(self) -> str:

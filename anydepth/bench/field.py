@@ -29,6 +29,8 @@ from anydepth.inference.export.vocabulary_map import MAP_NAME, vocabulary_map
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.run import Run
+from anydepth.search.decoding import DecodingOptions
+from anydepth.vocabulary.learned_selection import LearnedSelection
 from anydepth.vocabulary.lexical_table import TableSelection
 from anydepth.vocabulary.selection import WordSelection
 
@@ -50,7 +52,7 @@ class BenchSettings:
     against: str | None = None
     rival: Path | None = None  # the run whose model CTranslate2 takes, if not the same
     beside: tuple[Path, ...] = ()  # other runs that take part at full depth
-    vocabulary: str | None = None  # how words are selected; None: as each run's check chose
+    vocabulary: str | None = None  # how words are selected; None: as the check of the measured run chose
 
     def __post_init__(self) -> None:
         for engine in self.engines:
@@ -91,20 +93,26 @@ def entrants(
     """The run that is measured, at full depth with all words, with selected ones and with every
     wanted policy, then those that take part beside it, at full depth; their names are told apart
     only if there are several."""
-    own = translator.words(settings.vocabulary)
+
+    def words_of(entrant: Translator, vocabulary: WordSelection | str | None) -> WordSelection | None:
+        """The words for the widest beam, which are then those of all beams."""
+        return entrant.search_settings(DecodingOptions(beam=max(settings.beams), vocabulary=vocabulary)).words
+
+    own = words_of(translator, settings.vocabulary)
     full = translator.policy(None)
     searches = [
         (full, None),
         (full, own),
-        *((translator.policy(each.name), translator.words(each.vocabulary)) for each in wanted),
+        *((translator.policy(each.name), words_of(translator, each.vocabulary)) for each in wanted),
     ]
     distinct = {(policy.name, words and words.name): (policy, words) for policy, words in searches}
     found = [Entrant(folder.name if settings.beside else "", translator, list(distinct.values()))]
     for other in settings.beside:
         beside = Translator.load(other)
         check_vocabulary(translator, Run(other), option="--beside")
-        # a table is of the vocabulary, which is the same, so that the same words help all models
-        words = own if isinstance(own, TableSelection) else beside.words(settings.vocabulary)
+        # a table is of the vocabulary, which is the same, so that the same words help all models; what is learned
+        # is of one encoder
+        words = words_of(beside, settings.vocabulary) if isinstance(own, LearnedSelection) else own
         found.append(Entrant(other.name, beside, [(beside.policy(None), words)]))
     if len({entrant.name for entrant in found}) < len(found):
         raise UsageError("two of the runs have the same name; rename the folder of one, so that they can be told apart")

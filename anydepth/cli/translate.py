@@ -80,7 +80,9 @@ def translate(
         raise UsageError("--show-exits is for people and --json for machines; choose one (the JSON has the exits too)")
     translator = Translator.load(run, engine=engine, int8=int8)
     tell_if_unfinished(run)
-    decoding = DecodingOptions(beam=beam, length_penalty=length_penalty, vocabulary=vocabulary)
+    decoding = DecodingOptions(
+        beam=beam, length_penalty=length_penalty, batch_tokens=batch_tokens, vocabulary=vocabulary
+    )
     wish = wish_of(average_exit, flops, bleu_drop, time)
     chosen, decoding = wished_search(translator, policy, wish, decoding)
     lines = translator.translate_stream(

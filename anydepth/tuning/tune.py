@@ -118,7 +118,8 @@ def tune_sets(
     with changing(folder):
         translator, run = Translator.load(folder, int8=settings.int8), Run(folder)
         families = [tunable_family(policy, translator) for policy in policies]
-        selections = list(dict.fromkeys(translator.words(vocabulary) for vocabulary in vocabularies))
+        searches = [translator.search_settings(replace(settings.decoding, vocabulary=each)) for each in vocabularies]
+        selections = list(dict.fromkeys(search.words for search in searches))
         kept_points(run)  # a damaged file is reported before the work and not after it
         decoded = DecodedPoints(translator, run, validation_text(run, valid, say), settings.decoding, say)
         sets = []

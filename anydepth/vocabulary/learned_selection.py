@@ -41,6 +41,11 @@ class LearnedSelection:
         return self.standing.pieces
 
     @property
+    def encoder_dim(self) -> int:
+        """As wide as the weights."""
+        return self.weight.shape[1]
+
+    @property
     def smallest(self) -> int:
         """As many as are always there."""
         return len(self.standing.always)

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from anydepth.model.source import EncodedSource
+from anydepth.text.tokenizer import EOS
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,9 @@ class StandingWords:
     def pieces(self) -> tuple[int, int]:
         """How many pieces the source's and the target's vocabulary have."""
         return len(self.copies), self.vocab
+
+    def __post_init__(self) -> None:
+        assert EOS in self.always, "every sentence must be able to end"
 
     def allowed(self, source: EncodedSource) -> Bool[Tensor, "sentence vocab"]:
         """The standing words of each sentence."""
@@ -78,6 +82,11 @@ class TableSelection:
     def pieces(self) -> tuple[int, int]:
         """Those that the table is of."""
         return self.table.standing.pieces
+
+    @property
+    def encoder_dim(self) -> None:
+        """It looks at the source's pieces alone."""
+        return None
 
     @property
     def smallest(self) -> int:

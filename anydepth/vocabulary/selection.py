@@ -29,6 +29,10 @@ class WordSelection(Protocol):
         """How many pieces the source's and the target's vocabulary have."""
 
     @property
+    def encoder_dim(self) -> int | None:
+        """The width of the encoder's states that it looks at; None if it looks at none."""
+
+    @property
     def smallest(self) -> int:
         """No sentence has fewer words than these."""
 

@@ -2,7 +2,9 @@
 selection and instruction set."""
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from inference.native_searches import found, needs_native, outputs, scores, sentences
@@ -108,3 +110,37 @@ def test_executed_flops_are_those_of_the_plain_step(text: str, kind: str) -> Non
         found(TorchEngine(model), texts, policy, settings)
     found(engine, texts, policy, settings)
     assert engine.executed_flops() == executed.decoder
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"always": [2, 23]},
+        {"always": [-1, 2]},
+        {"copies": [0] * 18 + [23]},
+        {"bytes": [99]},
+        {"is_spelled": [True]},
+        {"starts": [0, 1]},
+        {"starts": [0] * 19 + [2], "words": [3]},
+        {"starts": [0] * 18 + [1, 0], "words": []},
+        {"starts": [0] * 19 + [1], "words": [23]},
+        {"weight": np.zeros((23, 8), np.float32), "bias": np.zeros(23, np.float32)},
+        {"weight": np.zeros((23, 16), np.float32), "bias": np.zeros(5, np.float32)},
+        {"weight": np.zeros((23, 16), np.float32)},
+    ],
+    ids=lambda change: " ".join(change),
+)
+def test_numbers_that_would_lead_out_of_the_models_tables_are_refused(change: dict[str, Any]) -> None:
+    engine = NativeEngine(model_for("fixed:1")).engine
+    given: dict[str, Any] = {"always": [2, 5], "copies": [-1] * 19}
+    engine.selection(**given)
+    with pytest.raises(ValueError, match=r"word selection is of another (vocabulary|model)"):
+        engine.selection(**{**given, **change})
+
+
+def test_the_selections_used_last_are_kept_and_no_more() -> None:
+    model = model_for("fixed:1")
+    engine, selections = NativeEngine(model), [table_selection(model, seed=seed) for seed in range(12)]
+    kept = [engine.native_selection(words) for words in selections]
+    assert engine.native_selection(selections[-1]) is kept[-1], "nothing is made twice"
+    assert len(engine.selections) == 8 and engine.native_selection(None) is None

@@ -17,7 +17,7 @@ from anydepth.exits.flops import DecoderShape, no_decision, sentence_flops
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import save_tensors
 from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, load_checked, save_checked
-from anydepth.runs.fingerprints import weights_fingerprint
+from anydepth.runs.fingerprints import selection_fingerprint, weights_fingerprint
 from anydepth.runs.run import Run
 from anydepth.runs.vouching import seal_run
 from anydepth.runs.word_selections import TableSettings, learn_table
@@ -49,9 +49,12 @@ def translator(selecting_run: Run) -> Translator:
 
 def choose(run: Run, vocabulary: str | None) -> None:
     """Stores a check that chose `vocabulary`."""
-    full = MeasuredVocabulary("full", 30.0, 300.0, 1.0, 3)
+    measured = [MeasuredVocabulary("full", 30.0, 300.0, 1.0, 3)]
+    if vocabulary is not None:
+        fingerprint = selection_fingerprint(run, vocabulary)
+        measured.append(MeasuredVocabulary(vocabulary, 30.0, 20.0, 1.0, 3, fingerprint))
     found = CheckedVocabulary(
-        weights_fingerprint(run), vocabulary, 0.1, 2, 0.6, "torch", "valid", "0-0", 3, 300, (full,)
+        weights_fingerprint(run), vocabulary, 0.1, 2, 0.6, "torch", "valid", "0-0", 3, 300, tuple(measured)
     )
     save_checked(run, found)
     assert load_checked(run) == found
@@ -100,6 +103,16 @@ def test_the_checked_setting_is_the_default_and_full_switches_it_off(own: Run, t
     assert checked.with_engine(checked.engine).translate(LINES) == checked.translate(LINES)
     choose(own, None)
     assert Translator.load(own.folder, engine="torch").translate(LINES) == translator.translate(LINES)
+
+
+def test_a_table_that_was_learned_again_after_the_check_is_not_the_default(
+    own: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    choose(own, "table:2")
+    learn_table(own, TableSettings(frequent=3, per_piece=2, rounds=1), say=quiet)
+    with caplog.at_level(logging.WARNING):
+        assert Translator.load(own.folder, engine="torch").search_settings().words is None
+    assert "is another than was checked as table:2, so all words are used; check again" in caplog.records[0].message
 
 
 def test_a_default_that_is_too_small_for_the_beam_gives_way_and_one_that_was_asked_for_is_refused(

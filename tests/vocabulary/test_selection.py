@@ -99,3 +99,10 @@ def test_a_selection_of_other_vocabularies_is_refused_by_every_engine(engine: ty
             UsageError, match=r"is of vocabularies of 23 and 23 pieces, but this model's have 19 and 23"
         ):
             engine(model).search([[5, 6]], FixedExit(1, model.blocks), SearchSettings(words=words))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_learned_selection_of_another_encoder_is_refused_by_every_engine(engine: type[Engine]) -> None:
+    model, other = model_for("fixed:1"), tiny_model("model.encoder.dim=8")
+    with pytest.raises(UsageError, match=r"looks at encoder states of width 8, but this model's have 16; take one of"):
+        engine(model).search([[5, 6]], FixedExit(1, model.blocks), SearchSettings(words=learned_selection(other)))

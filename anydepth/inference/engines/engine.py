@@ -96,12 +96,17 @@ class Engine(ABC):
         return self.own_search(sequences, policy, settings)
 
     def check_words(self, words: WordSelection) -> None:
-        """Refuses a selection of words of other vocabularies than the model's."""
+        """Refuses a selection of words of other vocabularies, or another encoder, than the model's."""
         own = self.model.source_embedding.num_embeddings, self.model.target_embedding.num_embeddings
         if words.pieces != own:
             raise UsageError(
                 f"the word selection {words.name} is of vocabularies of {words.pieces[0]:,} and {words.pieces[1]:,} "
                 f"pieces, but this model's have {own[0]:,} and {own[1]:,}; take one of the model's own run"
+            )
+        if words.encoder_dim not in (None, self.model.config.encoder.dim):
+            raise UsageError(
+                f"the word selection {words.name} looks at encoder states of width {words.encoder_dim}, but this "
+                f"model's have {self.model.config.encoder.dim}; take one of the model's own run"
             )
 
     def check(self, sequences: Sequence[Sequence[int]], settings: SearchSettings) -> None:

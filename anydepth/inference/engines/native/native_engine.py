@@ -41,6 +41,7 @@ except ImportError as error:  # there was no compiler when anydepth was installe
     _native, why_not = None, str(error)  # type: ignore[assignment]
 
 MOST_BLOCKS = 64
+MOST_SELECTIONS = 8  # of words, kept for the next search
 SENTENCES = 32  # searched together where neither the user nor the budget of tokens says less
 
 
@@ -89,7 +90,8 @@ class NativeEngine(Engine):
             is_int8=int8,
             instructions=instructions,
         )
-        self.selection: tuple[WordSelection, _native.Selection] | None = None  # the last one used, as C++ knows it
+        # those used last, as C++ knows them; each is kept with its object, so that no other has its id
+        self.selections: dict[int, tuple[WordSelection, _native.Selection]] = {}
         self.flops = 0
         self.counts: _native.Counts | None = None  # of the last search
 
@@ -133,9 +135,11 @@ class NativeEngine(Engine):
         """The selection as the compiled search knows it, kept for the next search."""
         if words is None:
             return None
-        if self.selection is None or self.selection[0] is not words:
-            self.selection = words, make_selection(self.engine, words)
-        return self.selection[1]
+        if id(words) not in self.selections:
+            if len(self.selections) == MOST_SELECTIONS:
+                self.selections.pop(next(iter(self.selections)))
+            self.selections[id(words)] = words, make_selection(self.engine, words)
+        return self.selections[id(words)][1]
 
     def executed_flops(self) -> int:
         """FLOPs that the decoder has executed in all searches so far, those of every hypothesis of

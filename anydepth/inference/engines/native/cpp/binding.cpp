@@ -67,7 +67,12 @@ class Engine {
                         float least_odds) const {
         Selection made{model_.shape.target_vocab, std::move(always), std::move(copies), std::move(bytes),
                        std::move(is_spelled),     std::move(starts), std::move(words),  {}};
+        check(made);
         if (weight) {
+            const py::ssize_t vocab = model_.shape.target_vocab;
+            if (!bias || weight->ndim() != 2 || weight->shape(0) != vocab || bias->size() != vocab ||
+                weight->shape(1) != model_.shape.encoder_dim)
+                throw py::value_error("the learned word selection is of another model");
             made.learned = Matrix(model_.kernels, {weight->data()}, {bias.value().data()}, model_.shape.target_vocab,
                                   model_.shape.encoder_dim, false);
             made.is_learned = true;
@@ -77,6 +82,21 @@ class Engine {
     }
 
   private:
+    // Refuses numbers that would lead out of the tables of the model.
+    static void check(const Selection& made) {
+        const auto are_words = [&](const std::vector<int>& words, int least) {
+            return std::all_of(words.begin(), words.end(),
+                               [&](int word) { return word >= least && word < made.vocab; });
+        };
+        const bool is_table = made.starts.empty() || (made.starts.size() == made.copies.size() + 1 &&
+                                                      made.starts.front() == 0 &&
+                                                      made.starts.back() == (int)made.words.size() &&
+                                                      std::is_sorted(made.starts.begin(), made.starts.end()));
+        const bool is_spelled = made.is_spelled.empty() || made.is_spelled.size() == made.copies.size();
+        if (!is_table || !is_spelled || !are_words(made.always, 0) || !are_words(made.copies, -1) ||
+            !are_words(made.bytes, 0) || !are_words(made.words, 0))
+            throw py::value_error("the word selection is of another vocabulary");
+    }
     static Halting kind_of(const std::string& name) {
         if (name == "sequence") return Halting::sequence;
         if (name == "multinomial") return Halting::multinomial;
