@@ -179,6 +179,8 @@ def bench_shape(
     The halting module has random weights, too: it is evaluated all the same, and ignored. `run` and
     `test` are where the shares are from.
     """
+    if settings.vocabulary is not None and run is None:
+        raise UsageError("--vocabulary selects the words of a RUN, and a --shape alone has none; leave out one of them")
     if settings.rival is not None or settings.beside:
         option = "--beside" if settings.beside else "--rival"
         raise UsageError(f"{option} is a trained model, and a --shape has none to compare with; leave out one of them")

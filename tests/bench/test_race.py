@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from evaluation.translators import make_run, quiet, training_pairs, write_pairs
+from tiny import tiny_config
 
 from anydepth.bench.bench_table import bench_table
-from anydepth.bench.benchmark import Bench, bench_run
+from anydepth.bench.benchmark import Bench, bench_run, bench_shape
 from anydepth.bench.contestants import CTRANSLATE2
 from anydepth.bench.field import BenchSettings
+from anydepth.bench.shape import Sizes
 from anydepth.errors import UsageError
 from anydepth.figures.race import plot_race
 from anydepth.figures.speed import plot_bench
@@ -104,3 +106,10 @@ def test_refusals(run: Run, other: Path, text: str, tmp_path: Path) -> None:
         bench_run(run.folder, text, [], replace(fast, beside=(foreign,)), say=quiet)
     with pytest.raises(UsageError, match=r"a curve of BLEU against time needs translations of real text"):
         plot_race([])
+
+
+def test_a_shape_alone_has_no_words_to_select() -> None:
+    settings = replace(FAST, vocabulary="table:20", against=None)
+    sizes = Sizes(vocab=30, source_length=5, output_length=6)
+    with pytest.raises(UsageError, match=r"--vocabulary selects the words of a RUN, and a --shape alone has none"):
+        bench_shape(tiny_config(), "tiny.toml", sizes, [0.25] * 4, settings, units=0, say=quiet)
