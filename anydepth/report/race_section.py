@@ -101,7 +101,10 @@ def worth_line(equals: Sequence[EqualBleuRecord]) -> str:
     for kind, words in RIVAL_WORDS.items():
         if better := [each for each in lost if usual(each.rival_kinds) == kind]:
             times = [1 / each.ratio.median for each in better if each.ratio is not None]
-            told.append(f"{words} is with {cells(better)}, in {share(times)} of the time of adaptive depth.")
+            told.append(
+                f"{words} is worth more with {cells(better)}: it has that BLEU in {share(times)} of the time of "
+                "adaptive depth."
+            )
     if open_ := [each for each in equals if each.verdict == "within noise"]:
         told.append(f"Neither is shown to be faster with {cells(open_)}.")
     if apart := [each for each in equals if each.verdict == "not comparable"]:
@@ -230,17 +233,18 @@ def alternatives(names: Sequence[str]) -> str:
 def race_picture(heats: Sequence[HeatRecord]) -> Picture:
     """BLEU against milliseconds per sentence, a panel for each cell."""
     title = "BLEU on test against milliseconds per sentence"
+    beside = "numbers beside points are the blocks of other decoders, and deep is the deep encoder with one"
     raced = [(heat, each, lap) for heat in heats for each in heat.contestants for lap in each.laps]
     points = [raced_point(*each) for each in raced]
     series = ", ".join(dict.fromkeys(point.series for point in points))
     alt = f"{title}, a panel for each precision, beam and batch size; series: {series}."
     svg = race_svg(points, name="race", description=alt)
-    return Picture("race", title, svg, alt, race_values(f"{title}: values", raced), is_wide=True)
+    return Picture("race", f"{title}; {beside}", svg, alt, race_values(f"{title}: values", raced), is_wide=True)
 
 
 def raced_point(heat: HeatRecord, contestant: ContestantRecord, lap: LapRecord) -> RacedPoint:
-    """A contestant on its panel; the models without exits have names, those of the first seed alone,
-    since the others are near."""
+    """A contestant on its panel; the models that have one point each are named by their blocks, those
+    of the first seed alone, since there is no room for more."""
     is_own = contestant.variant == ADAPTIVE
     series = series_name(contestant.system, contestant.policy, contestant.vocabulary, is_own=is_own)
     is_named = contestant.seed == 1 and (not is_own or contestant.system != heat.engine)
@@ -250,10 +254,15 @@ def raced_point(heat: HeatRecord, contestant: ContestantRecord, lap: LapRecord) 
         Spread.of(lap.milliseconds),
         contestant.bleu,
         line=contestant.run,
-        label=contestant.label.removesuffix(", CTranslate2") if is_named else "",
+        label=mark_of(contestant) if is_named else "",
         tip=f"{contestant.label} ({contestant.run})\n{contestant.policy}\nBLEU {contestant.bleu:.2f}, "
         f"{lap.time:.2f} ms per sentence, AE {contestant.average_exit:.2f}",
     )
+
+
+def mark_of(contestant: ContestantRecord) -> str:
+    """What stands beside a point."""
+    return "deep" if contestant.kind == "deep encoder" else str(contestant.blocks)
 
 
 def race_values(caption: str, raced: Sequence[tuple[HeatRecord, ContestantRecord, LapRecord]]) -> Table:
