@@ -34,7 +34,7 @@ ROUNDS = "lowest and highest of the rounds"
 
 
 @dataclass
-class Cell:
+class RaceCell:
     """A heat with one batch size, and the estimates of its contestants' BLEU on test."""
 
     heat: HeatRecord
@@ -100,20 +100,20 @@ def race_findings(folder: StudyFolder) -> RaceRecord:
     )
 
 
-def cells_of(folder: StudyFolder, heat: HeatRecord) -> list[Cell]:
+def cells_of(folder: StudyFolder, heat: HeatRecord) -> list[RaceCell]:
     """The cells of a heat that has contestants."""
     if not heat.contestants:
         return []
     statistics, estimates = load_statistics(folder, statistics_name(heat.name)), dict[str, Estimate]()
-    return [Cell(heat, batch, statistics, estimates) for batch in heat.batches]
+    return [RaceCell(heat, batch, statistics, estimates) for batch in heat.batches]
 
 
-def deepest(cell: Cell) -> int:
+def deepest(cell: RaceCell) -> int:
     """The blocks of the deepest contestant, which is the adaptive model."""
     return max(each.blocks for each in cell.heat.contestants)
 
 
-def exit_gain(cell: Cell, exit_: int) -> ExitGainRecord:
+def exit_gain(cell: RaceCell, exit_: int) -> ExitGainRecord:
     """BLEU on test of the tuned point that is best on valid among those that take no longer than
     the fixed exit, minus that of the exit."""
     pairs = []
@@ -147,7 +147,7 @@ def exit_gain(cell: Cell, exit_: int) -> ExitGainRecord:
     )
 
 
-def equal_bleu(cell: Cell) -> EqualBleuRecord:
+def equal_bleu(cell: RaceCell) -> EqualBleuRecord:
     """The time of the fastest tuned point with the BLEU of full depth on valid, by that of the
     fastest other contestant that has it."""
     pairs = []
@@ -176,7 +176,7 @@ def equal_bleu(cell: Cell) -> EqualBleuRecord:
     )
 
 
-def reaching(cell: Cell, seed: int, *, is_tuned: bool) -> list[ContestantRecord]:
+def reaching(cell: RaceCell, seed: int, *, is_tuned: bool) -> list[ContestantRecord]:
     """The tuned points of a seed, or all others, with the BLEU on valid that full depth has."""
     full = cell.fixed(seed)
     if full is None:
@@ -217,7 +217,7 @@ def basis(kind: str, seeds: int) -> str:
     return kind if seeds == 1 else f"{kind}, widened to that over {seeds} seeds"
 
 
-def left_out(cell: Cell, compared: int, why: str) -> str:
+def left_out(cell: RaceCell, compared: int, why: str) -> str:
     """With how many seeds there was nothing to compare."""
     gone = len(cell.seeds) - compared
     return f"With {gone} of {len(cell.seeds)} seeds {why}." if gone else ""

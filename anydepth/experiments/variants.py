@@ -297,7 +297,7 @@ EXPERIMENTS: dict[str, Callable[[Config], list[Variant]]] = {
     RACE: race,
 }
 ALL = "all"
-BY_NAME_ALONE = (RACE,)  # what "all" leaves out: beyond the paper, and hours by the clock with nothing beside it
+BY_NAME_ALONE = (RACE,)  # what "all" leaves out: beyond the paper, and long on the clock with nothing beside it
 
 
 def chosen_experiments(names: list[str]) -> list[str]:
