@@ -163,9 +163,7 @@ def equals_table(race: RaceRecord) -> Table:
                 spread_cell(each.ratio),
                 spread_cell(each.decoding_ratio),
                 spread_cell(each.bleu_difference, "+.2f"),
-                Cell(", ".join(f"{value:.2f}" for value in each.by_seed) or NOTHING),
-                Cell(Code(alternatives(each.points)) if each.points else NOTHING),
-                Cell(each.remark or NOTHING),
+                *seed_cells(each, ".2f"),
             ),
         )
         for each in race.equals
@@ -195,14 +193,21 @@ def gains_tables(gains: Sequence[ExitGainRecord]) -> list[Block]:
                 verdict_cell(each.verdict, GAIN_WORDS, each.basis),
                 difference_cell(each),
                 Cell(two_digits(each.time)),
-                Cell(", ".join(f"{value:+.2f}" for value in each.by_seed) or NOTHING),
-                Cell(Code(alternatives(each.points)) if each.points else NOTHING),
-                Cell(each.remark or NOTHING),
+                *seed_cells(each, "+.2f"),
             ),
         )
         for each in gains
     )
     return [Table("BLEU in no more time than a fixed exit", columns, rows)]
+
+
+def seed_cells(found: EqualBleuRecord | ExitGainRecord, form: str) -> tuple[Cell, Cell, Cell]:
+    """The value of each seed, the thresholds that it is of, and the remark."""
+    return (
+        Cell(", ".join(f"{value:{form}}" for value in found.by_seed) or NOTHING),
+        Cell(Code(alternatives(found.points)) if found.points else NOTHING),
+        Cell(found.remark or NOTHING),
+    )
 
 
 def verdict_cell(verdict: Verdict, words: dict[Verdict, str], basis: str) -> Cell:
