@@ -12,10 +12,11 @@ from anydepth.limits import MOST_JOBS, MOST_MINUTES, MOST_SEEDS
 STUDY_EXAMPLES = examples(
     "anydepth study table1 --data runs/demo/data --to studies/demo --dry-run",
     "anydepth study all --data runs/demo/data --to studies/demo",
+    "anydepth study race --data data --to studies/race --config multi30k_study --seeds 3 --minutes-per-run 30",
     "anydepth study figure3 figure4 --data data --to studies/own --config multi30k_study --minutes-per-run 10",
 )
 STEP_EXAMPLES = examples("anydepth study-step studies/demo 'train aligned'")
-NAMES = "table1, table2, table3, figure3, figure4, figure5, figures6-9, cost, rivals, seq-bleu, all"
+NAMES = "table1, table2, table3, figure3, figure4, figure5, figures6-9, cost, rivals, seq-bleu, race, all"
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 
 def study(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help=f"Experiments of the paper: {NAMES}.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help=f"Experiments of the paper: {NAMES}, which leaves out race.")
+    ],
     data: Annotated[Path, typer.Option(help="Folder that `anydepth prepare` made, with a test set.")],
     to: Annotated[Path, typer.Option(help="Folder for the study; the same one goes on with it.")],
     config: Annotated[

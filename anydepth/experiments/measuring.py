@@ -107,10 +107,17 @@ def tuned_points(translator: Translator, family: str) -> list[OperatingPoint]:
 def translation_statistics(
     translations: Sequence[Translation], references: Sequence[str]
 ) -> Int[np.ndarray, "sentence 12"]:
+    """The statistics of some translations."""
+    texts, exits = [each.text for each in translations], [each.exits for each in translations]
+    return text_statistics(texts, exits, references)
+
+
+def text_statistics(
+    texts: Sequence[str], exits: Sequence[Sequence[int]], references: Sequence[str]
+) -> Int[np.ndarray, "sentence 12"]:
     """For each sentence what BLEU counts, then its tokens and the sum of their exits."""
-    metric = BLEU(tokenize="13a", force=True)
-    bleu = sentence_statistics(metric, [translation.text for translation in translations], references)
-    depths = np.array([[len(translation.exits), sum(translation.exits)] for translation in translations])
+    bleu = sentence_statistics(BLEU(tokenize="13a", force=True), texts, references)
+    depths = np.array([[len(taken), sum(taken)] for taken in exits])
     return np.concatenate([bleu, depths], axis=1)
 
 

@@ -4,6 +4,8 @@ take."""
 from collections.abc import Sequence
 
 from anydepth.experiments.definition import Study
+from anydepth.experiments.race import heats
+from anydepth.experiments.race_steps import ChooseWordsStep, HeatStep, JoinStep, TuneStep
 from anydepth.experiments.steps import (
     CompareStep,
     CostStep,
@@ -15,6 +17,7 @@ from anydepth.experiments.steps import (
     WordsStep,
 )
 from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.variants import ADAPTIVE, RACE, Variant
 from anydepth.messages.times import describe_seconds
 
 
@@ -24,20 +27,41 @@ def make_plan(study: Study, folder: StudyFolder) -> list[StudyStep]:
     steps: dict[str, StudyStep] = {}
     measured: list[StudyStep] = []
     for variant in study.variants():
-        before: list[StudyStep] = []
-        if variant.is_distilled:
-            before.append(DistilStep(study, folder, variant.seed))
-        if variant.needs_scores:
-            assert variant.origin is not None
-            before.append(ScoreStep(study, folder, variant.origin))
-        measured.append(MeasureStep(study, folder, variant))
-        for step in (*before, TrainStep(study, folder, variant), measured[-1]):
+        after = race_preparation(study, folder, variant) or [MeasureStep(study, folder, variant)]
+        measured += [step for step in after if isinstance(step, MeasureStep)]
+        for step in (*text_steps(study, folder, variant), TrainStep(study, folder, variant), *after):
             steps.setdefault(step.name, step)
     if "figures6-9" in study.experiments:
         measured.append(WordsStep(study, folder))
         steps[measured[-1].name] = measured[-1]
-    alone = [CostStep(study, folder)] if "cost" in study.experiments else []
+    alone: list[StudyStep] = [CostStep(study, folder)] if "cost" in study.experiments else []
+    if RACE in study.experiments:
+        races = [HeatStep(study, folder, heat) for heat in heats(study.config)]
+        measured += races
+        alone += races
     return [*steps.values(), *alone, CompareStep(study, folder, tuple(measured))]
+
+
+def text_steps(study: Study, folder: StudyFolder, variant: Variant) -> list[StudyStep]:
+    """The steps that make what a run learns from, where that is not the text alone."""
+    steps: list[StudyStep] = []
+    if variant.targets != "references":
+        steps.append(DistilStep(study, folder, variant.seed))
+    if variant.targets == "both":
+        steps.append(JoinStep(study, folder, variant.seed))
+    if variant.needs_scores:
+        assert variant.origin is not None
+        steps.append(ScoreStep(study, folder, variant.origin))
+    return steps
+
+
+def race_preparation(study: Study, folder: StudyFolder, variant: Variant) -> list[StudyStep]:
+    """The steps that make a trained run ready for the race; none for a run that has no part in
+    it."""
+    if variant.role != RACE:
+        return []
+    words = ChooseWordsStep(study, folder, variant)
+    return [words, TuneStep(study, folder, variant)] if variant.name == ADAPTIVE else [words]
 
 
 def plan_table(steps: Sequence[StudyStep], done: dict[str, float], seconds: float) -> str:

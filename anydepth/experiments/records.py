@@ -25,7 +25,7 @@ Bins = Annotated[int, Field(ge=1, le=1000)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Settings: TypeAlias = dict[str, Any]  # by their names, with any value that a setting may have
 Split: TypeAlias = Literal["valid", "test"]
-Role: TypeAlias = Literal["aligned", "mixed", "baseline", "omega", "gamma", "halting", "continued", "rival"]
+Role: TypeAlias = Literal["aligned", "mixed", "baseline", "omega", "gamma", "halting", "continued", "rival", "race"]
 MeasurementKind: TypeAlias = Literal["fixed", "uniform", "full", "default", "tuned"]
 StepState: TypeAlias = Literal["done", "failed", "waiting", "blocked"]
 

@@ -16,6 +16,7 @@ from anydepth.experiments.records import MarkerRecord, StepRecord, StepState, wr
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.training_runs import (
     distilled_text,
+    joined_text,
     remove_checkpoints,
     train_command,
     train_variant,
@@ -162,8 +163,11 @@ class TrainStep(StudyStep):
     def needs(self) -> tuple[str, ...]:
         variant = self.variant
         needs = [training(variant.origin)] if variant.origin is not None else []
-        if variant.is_distilled:
-            needs.append(distilling(self.folder, variant.seed))
+        match variant.targets:
+            case "translations":
+                needs.append(distilling(self.folder, variant.seed))
+            case "both":
+                needs.append(joining(self.folder, variant.seed))
         if variant.needs_scores:
             needs.append(scoring(str(variant.origin)))
         return tuple(needs)
@@ -374,3 +378,8 @@ def scoring(run: str) -> str:
 def distilling(folder: StudyFolder, seed: int) -> str:
     """The name of the step that makes the text of the distilled runs of a seed."""
     return f"distil {distilled_text(folder, seed).name}"
+
+
+def joining(folder: StudyFolder, seed: int) -> str:
+    """The name of the step that puts the text of a seed and its translations together."""
+    return f"join {joined_text(folder, seed).name}"

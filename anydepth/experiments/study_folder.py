@@ -18,6 +18,7 @@ class StudyFolder:
         self.positions_file = self.records / "positions.json"
         self.scores_file = self.records / "scores.json"
         self.cost_file = self.records / "cost.json"
+        self.race_file = self.records / "race.json"
         self.statistics = path / "statistics"
         self.logs = path / "logs"
         self.steps = path / "steps"
@@ -34,6 +35,14 @@ class StudyFolder:
     def run_records(self) -> list[Path]:
         """The measurements of all runs that were measured."""
         return sorted((self.records / "runs").glob("*.json"))
+
+    def heat_record(self, heat: str) -> Path:
+        """The figures of one heat of the race."""
+        return self.records / "race" / f"{heat}.json"
+
+    def heat_records(self) -> list[Path]:
+        """The figures of all heats that were run."""
+        return sorted((self.records / "race").glob("*.json"))
 
     def run_statistics(self, run: str) -> Path:
         """What BLEU counts in each sentence that a run translated."""

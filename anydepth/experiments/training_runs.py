@@ -21,14 +21,25 @@ def distilled_text(folder: StudyFolder, seed: int) -> Path:
     return folder.distilled / seeded("text", seed)
 
 
+def joined_text(folder: StudyFolder, seed: int) -> Path:
+    """The prepared text of a seed that has the text as it is, and then its translations."""
+    return folder.distilled / seeded("both", seed)
+
+
 def training_text(study: Study, folder: StudyFolder, variant: Variant) -> Path:
     """The prepared text that a run learns from."""
-    return distilled_text(folder, variant.seed) if variant.is_distilled else Path(study.data.folder)
+    match variant.targets:
+        case "references":
+            return Path(study.data.folder)
+        case "translations":
+            return distilled_text(folder, variant.seed)
+        case "both":
+            return joined_text(folder, variant.seed)
 
 
 def train_command(study: Study, folder: StudyFolder, variant: Variant) -> str:
     """What a user would type to train the same run."""
-    data = str(distilled_text(folder, variant.seed)) if variant.is_distilled else study.data.folder
+    data = str(training_text(study, folder, variant))
     origin = [] if variant.origin is None else ["--from", str(folder.run(variant.origin))]
     config = [str(folder.config_file)] if variant.origin is None else []
     changes = [word for change in study.changes(variant) for word in ("--set", change)]

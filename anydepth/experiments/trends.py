@@ -23,6 +23,7 @@ from anydepth.experiments.findings import (
     uniform_against_mixed,
     with_scores,
 )
+from anydepth.experiments.race_findings import race_findings
 from anydepth.experiments.records import FORMAT, ComparisonsRecord, TrendRecord, TrendsRecord, write_record
 from anydepth.experiments.seeds import over_seeds
 from anydepth.experiments.study_folder import StudyFolder
@@ -30,6 +31,7 @@ from anydepth.experiments.variants import (
     ALIGNED,
     FIGURE4_PENALTIES,
     FIGURE4_WIDTHS,
+    RACE,
     Variant,
     baseline,
     baselines,
@@ -217,10 +219,12 @@ TRENDS = [
 
 
 def compare(study: Study, folder: StudyFolder) -> None:
-    """Writes the verdicts on the trends of the study's experiments, and the comparisons of its
-    tables."""
+    """Writes the verdicts on the trends of the study's experiments, the comparisons of its tables,
+    and what its race shows."""
     evidence = Evidence(folder)
     trends = [examine(trend, evidence, study) for trend in TRENDS if trend.experiment in study.experiments]
     write_record(folder.trends_file, TrendsRecord(format=FORMAT, trends=trends))
     comparisons = table_comparisons(evidence)
     write_record(folder.comparisons_file, ComparisonsRecord(format=FORMAT, comparisons=comparisons))
+    if RACE in study.experiments:
+        write_record(folder.race_file, race_findings(folder))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anydepth.errors import UsageError
+from anydepth.experiments.variants import RACE
 from anydepth.figures.svg import MADE_BY, standalone
 from anydepth.files.atomic import write_text
 from anydepth.messages.say import Say
@@ -14,6 +15,7 @@ from anydepth.report.document import Document, Section, Text, pictures
 from anydepth.report.markdown import markdown_text
 from anydepth.report.page import page_html
 from anydepth.report.plan_section import opening, plan_section
+from anydepth.report.race_section import race_section
 from anydepth.report.study_records import StudyRecords, read_study
 from anydepth.report.tables import table_sections
 from anydepth.report.tradeoff_sections import figure_3_section, figure_4_section, figure_5_section
@@ -27,6 +29,7 @@ LAST_SECTIONS: tuple[tuple[str, Callable[[StudyRecords], Section]], ...] = (
     ("cost", cost_section),
     ("rivals", rivals_section),
     ("seq-bleu", seq_bleu_section),
+    (RACE, race_section),
 )
 
 
@@ -67,7 +70,8 @@ def _remove_old_pictures(folder: Path, kept: set[str]) -> None:
 def make_document(study: StudyRecords) -> Document:
     """The report of a study: its state, the claims, then the paper's tables and figures in order,
     and the plan."""
-    sections = [agreement_section(study), *table_sections(study)]
+    has_claims = study.plan.experiments != [RACE]  # of the paper, which the race alone does not examine
+    sections = [*([agreement_section(study)] if has_claims else []), *table_sections(study)]
     sections += [make(study) for experiment, make in SECTIONS if study.asks_for(experiment)]
     if study.asks_for("figures6-9"):
         sections += behaviour_sections(study)

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from anydepth.errors import UsageError
+from anydepth.experiments.race_records import HeatRecord, RaceRecord
 from anydepth.experiments.records import (
     FORMAT,
     ComparisonRecord,
@@ -26,10 +27,10 @@ from anydepth.experiments.records import (
     TrendsRecord,
 )
 from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.variants import ALL, BY_NAME_ALONE
 from anydepth.files.reading import LARGE, Unreadable, first_problem, parse_json, read_text, shown
 from anydepth.limits import MOST_BLOCKS
 
-ALL = "all"
 # What neither XML nor UTF-8 can hold: controls, lone surrogates and the two non-characters.
 UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
@@ -46,10 +47,13 @@ class StudyRecords:
     positions: PositionsRecord | None
     scores: ScoresRecord | None
     cost: CostRecord | None
+    heats: list[HeatRecord]
+    race: RaceRecord | None
 
     def asks_for(self, experiment: str) -> bool:
         """Whether the study was asked for `experiment`."""
-        return experiment in self.plan.experiments or ALL in self.plan.experiments
+        named = self.plan.experiments
+        return experiment in named or (ALL in named and experiment not in BY_NAME_ALONE)
 
     @property
     def blocks(self) -> int:
@@ -135,6 +139,8 @@ def read_study(path: Path) -> StudyRecords:
         positions=_read_if_there(folder.positions_file, PositionsRecord),
         scores=_read_if_there(folder.scores_file, ScoresRecord),
         cost=_read_if_there(folder.cost_file, CostRecord),
+        heats=[_read(path, HeatRecord) for path in folder.heat_records()],
+        race=_read_if_there(folder.race_file, RaceRecord),
     )
 
 

@@ -18,6 +18,7 @@ from anydepth.experiments.update_costs import update_cost
 from anydepth.experiments.variants import EXPERIMENTS
 
 FOLDER = StudyFolder(Path("study"))
+RIVALS = ("plain-1", "plain-2", "plain-3", "deep-encoder")
 
 
 def a_study(*experiments: str, config: Config | None = None, seeds: int = 1) -> Study:
@@ -52,6 +53,25 @@ def test_comparing_is_the_last_step_and_needs_every_measurement() -> None:
     steps = make_plan(a_study("table1"), FOLDER)
     assert steps[-1].name == "compare"
     assert set(steps[-1].needs) == {step.name for step in steps if isinstance(step, MeasureStep)}
+
+
+def test_a_heat_waits_for_the_words_of_every_run_of_every_seed_and_for_the_thresholds_of_ours() -> None:
+    steps = {step.name: step for step in make_plan(a_study("race", seeds=2), FOLDER)}
+    waiting = {
+        *(f"tune race-adaptive{seed}" for seed in ("", ".2")),
+        *(f"choose words race-{name}{seed}" for name in RIVALS for seed in ("", ".2")),
+    }
+    for heat in ("race fp32 beam 5", "race fp32 beam 1", "race int8 beam 5", "race int8 beam 1"):
+        assert set(steps[heat].needs) == waiting
+        assert heat in steps["compare"].needs
+    assert "measure race-adaptive" not in steps
+    assert "--data study/distilled/both.2 " in steps["train race-plain-3.2"].command
+
+
+def test_a_beam_of_one_is_raced_once() -> None:
+    config = make_config({"decoding": {"beam": 1}})
+    steps = make_plan(a_study("race", config=config), FOLDER)
+    assert [step.name for step in steps if step.name.startswith("race ")] == ["race fp32 beam 1", "race int8 beam 1"]
 
 
 def test_the_command_of_a_run_says_all_that_it_changes() -> None:

@@ -10,6 +10,7 @@ from anydepth.errors import UsageError
 from anydepth.experiments.definition import default_second_stage
 from anydepth.experiments.variants import (
     EXPERIMENTS,
+    RACE,
     chosen_experiments,
     planned_variants,
     shallow,
@@ -26,7 +27,7 @@ def names(experiments: list[str], config: Config, seeds: int = 1) -> list[str]:
 
 def test_all_experiments_share_one_aligned_run_and_train_no_run_twice() -> None:
     every = names(chosen_experiments(["all"]), Config())
-    apart = [name for experiment in EXPERIMENTS for name in names([experiment], Config())]
+    apart = [name for experiment in EXPERIMENTS if experiment != RACE for name in names([experiment], Config())]
     assert len(every) == len(set(every))
     assert every.count("aligned") == 1
     assert set(every) == set(apart)
@@ -63,7 +64,7 @@ def test_a_second_seed_trains_every_run_again_with_other_random_numbers() -> Non
 @pytest.mark.parametrize("name", FIRST_STAGES)
 def test_every_variant_of_every_shipped_first_stage_has_settings_that_can_be(name: str) -> None:
     config = load_config(shipped_file(name), ["training.minutes=none"])
-    for variant in planned_variants(chosen_experiments(["all"]), config, seeds=1):
+    for variant in planned_variants(list(EXPERIMENTS), config, seeds=1):
         made = variant_config(variant, config, default_second_stage(config))
         is_second = variant.origin is not None
         assert made.training.updates == (config.training.updates // 4 if is_second else config.training.updates)
@@ -90,7 +91,27 @@ def test_the_help_names_every_experiment() -> None:
 
 def test_experiments_come_in_the_order_of_the_paper() -> None:
     assert chosen_experiments(["figure3", "table1"]) == ["table1", "figure3"]
-    assert chosen_experiments(["all"]) == list(EXPERIMENTS)
+    assert chosen_experiments(["all"]) == [name for name in EXPERIMENTS if name != RACE]
+
+
+def test_the_race_is_run_where_it_is_named_and_not_as_a_part_of_all() -> None:
+    assert chosen_experiments(["all", "race"]) == list(EXPERIMENTS)
+    assert not any(name.startswith("race") for name in names(chosen_experiments(["all"]), Config()))
+
+
+@pytest.mark.parametrize(("blocks", "plain"), [(6, [1, 2, 3]), (3, [1, 2]), (2, [1])])
+def test_everybody_in_the_race_learns_from_the_same_text_for_the_same_updates(blocks: int, plain: list[int]) -> None:
+    config = make_config({"model": {"blocks": blocks}})
+    teacher, *others = planned_variants(["race"], config, seeds=1)
+    assert (teacher.run, teacher.targets) == (f"baseline-{blocks}", "references")
+    runs = ["race-adaptive", *(f"race-plain-{depth}" for depth in plain), "race-deep-encoder"]
+    assert [variant.run for variant in others] == runs
+    assert {variant.targets for variant in others} == {"both"}
+    made = [variant_config(variant, config, ()) for variant in others]
+    assert {each.training.updates for each in made} == {config.training.updates}
+    assert [each.model.blocks for each in made] == [blocks, *plain, 1]
+    assert [len(each.model.classifier_exits) for each in made] == [blocks, *([1] * (len(plain) + 1))]
+    assert made[-1].model.encoder.blocks > config.model.encoder.blocks == made[0].model.encoder.blocks
 
 
 def test_an_oracle_without_penalties_for_tokens_is_refused() -> None:

@@ -1,0 +1,291 @@
+"""The race: adaptive depth against plain models of fixed depth, on the clock. All contestants of a
+heat translate the same sentences in rounds that they share."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from anydepth.bench.cells import Material, make_work, mean_words, translate
+from anydepth.bench.contestants import CTRANSLATE2, PRECISIONS, Contestant, ContestantOutput
+from anydepth.bench.field import BenchSettings, CTranslate2Entrant, Entrant, own_contestants, rivals, threads
+from anydepth.clock.rounds import Clock, Turn, decoding_rates, interleave, rates
+from anydepth.config.schema import Config
+from anydepth.errors import UsageError
+from anydepth.evaluation.significance import corpus_bleu
+from anydepth.exits.policies import Policy
+from anydepth.experiments.definition import Study
+from anydepth.experiments.measuring import SPLITS, text_statistics
+from anydepth.experiments.race_records import (
+    ContestantKind,
+    ContestantRecord,
+    HeatRecord,
+    LapRecord,
+    Precision,
+    SpreadRecord,
+    heat_name,
+)
+from anydepth.experiments.records import FORMAT, Split, write_record
+from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.variants import ADAPTIVE, PLAIN, RACE, Variant
+from anydepth.inference.engines.choice import automatic_engine
+from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
+from anydepth.model.checkpoint import save_tensors
+from anydepth.runs.operating_points import load_points
+from anydepth.search.decoding import GREEDY, DecodingOptions
+from anydepth.text.prepared import PreparedData
+from anydepth.tuning.timed_points import spread_out
+from anydepth.vocabulary.lexical_table import TableSelection
+from anydepth.vocabulary.selection import WordSelection
+
+FAMILIES = ("confidence", "margin")  # that are tuned; neither needs a further training
+BATCHES = (1, 32)
+ROUNDS = 5
+TIMED = 200  # sentences in a turn; BLEU is of the whole test set
+THREADS = 1
+Search = tuple[Policy, WordSelection | None]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """What the contestants of a race have in common: a precision and a beam."""
+
+    precision: Precision
+    beam: int
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return heat_name(self.precision, self.beam)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a contestant says of a text: its translations, and what BLEU counts in each."""
+
+    outputs: list[ContestantOutput]
+    statistics: Int[np.ndarray, "sentence 12"]
+
+    @property
+    def bleu(self) -> float:
+        """The BLEU of the text."""
+        return corpus_bleu(self.statistics[:, :10])
+
+
+def heats(config: Config) -> list[Heat]:
+    """Both precisions with the beam of the settings, and with a beam of 1."""
+    precisions: tuple[Precision, ...] = ("fp32", "int8")
+    assert precisions == PRECISIONS
+    return [Heat(precision, beam) for precision in precisions for beam in dict.fromkeys((config.decoding.beam, 1))]
+
+
+def race_runs(study: Study) -> list[Variant]:
+    """The runs that take part, of all seeds."""
+    return [variant for variant in study.variants() if variant.role == RACE]
+
+
+def run_heat(study: Study, folder: StudyFolder, heat: Heat, *, say: Say, clock: Clock = time.perf_counter) -> None:
+    """Writes the record of a heat and its sentences' statistics."""
+    variants = {variant.run: variant for variant in race_runs(study)}
+    try:
+        engine = automatic_engine(None, int8=heat.precision == "int8")
+    except UsageError as error:
+        say(f"left out: {error}")
+        write_record(folder.heat_record(heat.name), heat_record(heat, remark=str(error)))
+        return
+    with threads(THREADS):
+        translators = {run: Translator.load(folder.run(run)) for run in variants}
+        texts = {split: material_of(study, split, next(iter(translators.values())), heat.beam) for split in SPLITS}
+        with contestants_of(translators, bench_settings(heat, engine), say) as contestants:
+            sights = [{split: look(each, texts[split]) for split in SPLITS} for each in contestants]
+            say(f"{heat.name}: {len(contestants)} contestants have translated both held-out sets")
+            numbers = spread_out(texts["test"].sentences, TIMED)
+            timed = replace(texts["test"], sentences=[texts["test"].sentences[number] for number in numbers])
+            tokens = [sum(len(each["test"].outputs[number].exits) for number in numbers) for each in sights]
+            turns = {batch: run_rounds(contestants, timed, batch, heat, clock, say) for batch in BATCHES}
+        records = [
+            contestant_record(
+                contestant,
+                variants[contestant.model_name],
+                sights[place],
+                [lap_record(batch, turns[batch][place], tokens[place], len(numbers)) for batch in BATCHES],
+            )
+            for place, contestant in enumerate(contestants)
+        ]
+    statistics = {
+        record.key: torch.from_numpy(sight["test"].statistics.astype(np.int32))
+        for record, sight in zip(records, sights, strict=True)
+    }
+    folder.statistics.mkdir(parents=True, exist_ok=True)
+    save_tensors(folder.run_statistics(statistics_name(heat.name)), statistics)
+    sizes = {split: len(text.sentences) for split, text in texts.items()}
+    write_record(folder.heat_record(heat.name), heat_record(heat, engine, sizes, len(numbers), records))
+
+
+def statistics_name(heat: str) -> str:
+    """Where the statistics of a heat's sentences are, among those of the runs."""
+    return f"race-{heat}"
+
+
+def bench_settings(heat: Heat, engine: str) -> BenchSettings:
+    """How a heat is run: CTranslate2 takes part where it is installed."""
+    return BenchSettings(
+        engines=(engine,),
+        precisions=(heat.precision,),
+        batches=BATCHES,
+        beams=(heat.beam,),
+        rounds=ROUNDS,
+        threads=THREADS,
+        against=CTRANSLATE2 if find_spec(CTRANSLATE2) is not None else None,
+    )
+
+
+def material_of(study: Study, split: Split, translator: Translator, beam: int) -> Material:
+    """The pairs of a held-out set that have a source, as tokens and as references."""
+    data = PreparedData.open(Path(study.data.folder))
+    pairs = [pair for pair in zip(*data.references(split), strict=True) if pair[0].strip()]
+    limit = translator.model.config.max_length
+    encoded = translator.source_tokenizer.encode_lines([source for source, _ in pairs])
+    return Material(
+        [ids[:limit] for ids in encoded],
+        replace(GREEDY.resolved(translator.config), beam=beam),
+        [reference for _, reference in pairs],
+        translator.target_tokenizer.decode,
+    )
+
+
+@contextmanager
+def contestants_of(
+    translators: Mapping[str, Translator], settings: BenchSettings, say: Say
+) -> Iterator[list[Contestant]]:
+    """Every run with the words that its check chose: the adaptive ones at every exit and tuned point,
+    the others at full depth; and all at full depth by CTranslate2."""
+    entrants = [Entrant(run, translator, searches(translator, settings)) for run, translator in translators.items()]
+    with rivals([ctranslate2_entrant(each) for each in entrants], settings) as field:
+        has_map = {each.name: isinstance(each.searches[0][1], TableSelection) for each in entrants}
+        theirs = [each for group in field if not isinstance(group, Contestant) for each in group]
+        yield [
+            *(each for entrant in entrants for each in own_contestants(entrant, settings, say)),
+            *(each for each in theirs if each.has_map == has_map[each.model_name]),
+        ]
+
+
+def searches(translator: Translator, settings: BenchSettings) -> list[Search]:
+    """The fixed exits of a run and, where it has several, its tuned points that decide anything."""
+    assert translator.run is not None
+    exits = translator.model.config.classifier_exits
+
+    def search(policy: str, vocabulary: str | None) -> Search:
+        options = DecodingOptions(beam=max(settings.beams), vocabulary=vocabulary)
+        return translator.policy(policy), translator.search_settings(options).words
+
+    found = [search(f"fixed:{n}", None) for n in exits]
+    for points in load_points(translator.run, blocks=translator.model.blocks) if len(exits) > 1 else []:
+        decisive = [point for point in points.points if not point.policy.startswith("fixed:")]
+        found += [search(point.policy, point.vocabulary) for point in decisive if points.policy in FAMILIES]
+    return list({(policy.name, words and words.name): (policy, words) for policy, words in found}.values())
+
+
+def ctranslate2_entrant(entrant: Entrant) -> CTranslate2Entrant:
+    """The model of a run for CTranslate2, with the table that its check chose from."""
+    translator, words = entrant.translator, entrant.searches[0][1]
+    tokenizers = translator.source_tokenizer, translator.target_tokenizer
+    source, target = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in tokenizers)
+    table = words if isinstance(words, TableSelection) else None
+    return CTranslate2Entrant(entrant.name, translator.model, source, target, table)
+
+
+def look(contestant: Contestant, text: Material) -> Sight:
+    """What the contestant says of a text, without the clock."""
+    calls = contestant.calls(text.sentences, text.settings, batch=max(BATCHES))
+    outputs, _ = translate(contestant, calls, len(text.sentences))
+    assert text.detokenize is not None
+    assert text.references is not None
+    lines = [text.detokenize(output.tokens) for output in outputs]
+    return Sight(outputs, text_statistics(lines, [output.exits for output in outputs], text.references))
+
+
+def run_rounds(
+    contestants: Sequence[Contestant], text: Material, batch: int, heat: Heat, clock: Clock, say: Say
+) -> list[list[Turn]]:
+    """The turns of all contestants with one batch size."""
+    works = [make_work(each, text, batch) for each in contestants]
+    where = f"{heat.name}, batch {batch}"
+    return interleave(
+        works, rounds=ROUNDS, clock=clock, tell=lambda number: say(f"{where}: round {number} of {ROUNDS}")
+    )
+
+
+def lap_record(batch: int, turns: Sequence[Turn], tokens: int, sentences: int) -> LapRecord:
+    """What the clock showed, per sentence and per second."""
+    decoding = decoding_rates(turns, tokens - sentences)
+    return LapRecord(
+        batch=batch,
+        milliseconds=[round(1000 * turn.seconds / sentences, 6) for turn in turns],
+        decoding_milliseconds=[round(1000 * turn.decoding_seconds / sentences, 6) for turn in turns],
+        tokens_per_second=SpreadRecord.of(rates(turns, tokens)),
+        decoding_tokens_per_second=None if decoding is None else SpreadRecord.of(decoding),
+    )
+
+
+def contestant_record(
+    contestant: Contestant, variant: Variant, sights: Mapping[Split, Sight], laps: list[LapRecord]
+) -> ContestantRecord:
+    """What one contestant did."""
+    test = sights["test"]
+    policy, words = contestant.policy_name.partition(" ")[0], mean_words(contestant, test.outputs)
+    tokens, depths = test.statistics[:, 10:].sum(axis=0).tolist()
+    return ContestantRecord(
+        run=variant.run,
+        variant=variant.name,
+        seed=variant.seed,
+        kind=kind_of(variant, policy),
+        system=contestant.system,
+        policy=policy,
+        vocabulary=contestant.vocabulary,
+        blocks=contestant.shape.blocks,
+        valid_bleu=round(sights["valid"].bleu, 4),
+        bleu=round(test.bleu, 4),
+        average_exit=round(depths / max(tokens, 1), 4),
+        words=None if words is None else round(words, 1),
+        laps=laps,
+    )
+
+
+def kind_of(variant: Variant, policy: str) -> ContestantKind:
+    """What a contestant is in the race."""
+    if variant.name == ADAPTIVE:
+        return "fixed" if policy.startswith("fixed:") else "tuned"
+    return "plain" if variant.name.startswith(PLAIN) else "deep encoder"
+
+
+def heat_record(
+    heat: Heat,
+    engine: str | None = None,
+    sizes: Mapping[Split, int] | None = None,
+    timed: int = 0,
+    contestants: Sequence[ContestantRecord] = (),
+    remark: str = "",
+) -> HeatRecord:
+    """A heat, how it was run, and its contestants."""
+    return HeatRecord(
+        format=FORMAT,
+        precision=heat.precision,
+        beam=heat.beam,
+        engine=engine,
+        batches=list(BATCHES),
+        rounds=ROUNDS,
+        threads=THREADS,
+        sentences=0 if sizes is None else sizes["test"],
+        valid_sentences=0 if sizes is None else sizes["valid"],
+        timed_sentences=timed,
+        contestants=list(contestants),
+        remark=remark,
+    )

@@ -1,0 +1,223 @@
+"""What a race shows: whether thresholds beat a fixed exit in the same time, and how the time for the
+BLEU of full depth compares with that of the fastest plain model that reaches it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Int
+
+from anydepth.clock.rounds import Spread
+from anydepth.experiments.evidence import Estimate, bleu_estimate, mean
+from anydepth.experiments.measuring import load_statistics
+from anydepth.experiments.race import statistics_name
+from anydepth.experiments.race_records import (
+    CellRecord,
+    ContestantRecord,
+    EqualBleuRecord,
+    ExitGainRecord,
+    HeatRecord,
+    LapRecord,
+    RaceRecord,
+    SpreadRecord,
+    ratios,
+)
+from anydepth.experiments.records import FORMAT, read_record
+from anydepth.experiments.seeds import over_seeds
+from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.verdicts import Verdict, verdict_of
+
+EXITS = (2, 3)  # that thresholds are compared with, where the model has more
+EQUAL = 0.2  # BLEU on valid that may be missing from full depth's
+PAIRED = "paired bootstrap over sentences, 95% interval"
+ROUNDS = "lowest and highest of the rounds"
+
+
+@dataclass
+class RaceCell:
+    """A heat with one batch size, and the estimates of its contestants' BLEU on test."""
+
+    heat: HeatRecord
+    batch: int
+    statistics: dict[str, Int[np.ndarray, "sentence 12"]]
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+
+    @property
+    def record(self) -> CellRecord:
+        """Where this is."""
+        return CellRecord(precision=self.heat.precision, beam=self.heat.beam, batch=self.batch)
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds whose runs took part."""
+        return sorted({each.seed for each in self.heat.contestants})
+
+    def of(self, seed: int, *, is_tuned: bool) -> list[ContestantRecord]:
+        """The tuned points of a seed, or all others."""
+        return [each for each in self.heat.contestants if each.seed == seed and (each.kind == "tuned") == is_tuned]
+
+    def fixed(self, seed: int, exit_: int | None = None) -> ContestantRecord | None:
+        """The adaptive run of a seed at a fixed exit, or at full depth, by our own engine."""
+        return next(
+            (
+                each
+                for each in self.of(seed, is_tuned=False)
+                if each.kind == "fixed"
+                and each.system == self.heat.engine
+                and each.policy == f"fixed:{exit_ or each.blocks}"
+            ),
+            None,
+        )
+
+    def lap(self, contestant: ContestantRecord) -> LapRecord:
+        """The times of a contestant with this batch size."""
+        return contestant.lap(self.batch)
+
+    def time_ratio(self, own: ContestantRecord, other: ContestantRecord) -> Spread:
+        """The time of one by that of the other in the same round, end to end."""
+        return Spread.of(ratios(self.lap(own).milliseconds, self.lap(other).milliseconds) or [])
+
+    def decoding_ratio(self, own: ContestantRecord, other: ContestantRecord) -> Spread | None:
+        """The same for decoding alone; None where it is too short to be told from nothing."""
+        found = ratios(self.lap(own).decoding_milliseconds, self.lap(other).decoding_milliseconds)
+        return None if found is None else Spread.of(found)
+
+    def bleu(self, contestant: ContestantRecord) -> Estimate:
+        """The BLEU of a contestant on test."""
+        if contestant.key not in self.estimates:
+            self.estimates[contestant.key] = bleu_estimate(self.statistics[contestant.key])
+        return self.estimates[contestant.key]
+
+
+def race_findings(folder: StudyFolder) -> RaceRecord:
+    """Both findings in every cell of the heats that were run."""
+    cells = [cell for file in folder.heat_records() for cell in cells_of(folder, read_record(file, HeatRecord))]
+    return RaceRecord(
+        format=FORMAT,
+        tolerance=EQUAL,
+        gains=[exit_gain(cell, exit_) for cell in cells for exit_ in EXITS if exit_ < deepest(cell)],
+        equals=[equal_bleu(cell) for cell in cells],
+    )
+
+
+def cells_of(folder: StudyFolder, heat: HeatRecord) -> list[RaceCell]:
+    """The cells of a heat that has contestants."""
+    if not heat.contestants:
+        return []
+    statistics, estimates = load_statistics(folder, statistics_name(heat.name)), dict[str, Estimate]()
+    return [RaceCell(heat, batch, statistics, estimates) for batch in heat.batches]
+
+
+def deepest(cell: RaceCell) -> int:
+    """The blocks of the deepest contestant, which is the adaptive model."""
+    return max(each.blocks for each in cell.heat.contestants)
+
+
+def exit_gain(cell: RaceCell, exit_: int) -> ExitGainRecord:
+    """BLEU on test of the tuned point that is best on valid among those that take no longer than
+    the fixed exit, minus that of the exit."""
+    pairs = []
+    for seed in cell.seeds:
+        fixed = cell.fixed(seed, exit_)
+        quick = [
+            each
+            for each in cell.of(seed, is_tuned=True)
+            if fixed is not None and cell.time_ratio(each, fixed).median <= 1
+        ]
+        if fixed is not None and quick:
+            pairs.append((max(quick, key=lambda each: (each.valid_bleu, -cell.lap(each).time)), fixed))
+    if not pairs:
+        return ExitGainRecord(
+            cell=cell.record, exit=exit_, verdict="not comparable", remark="No tuned point is as fast."
+        )
+    differences = [cell.bleu(own) - cell.bleu(fixed) for own, fixed in pairs]
+    found = bleu_over_seeds(differences)
+    return ExitGainRecord(
+        cell=cell.record,
+        exit=exit_,
+        points=[own.policy for own, _ in pairs],
+        by_seed=[round(each.value, 4) for each in differences],
+        difference=found.median,
+        low=found.low,
+        high=found.high,
+        time=round(float(np.mean([cell.time_ratio(*pair).median for pair in pairs])), 4),
+        verdict=verdict_of(found.low, found.high),
+        basis=basis(PAIRED, len(pairs)),
+        remark=left_out(cell, len(pairs), "no tuned point is as fast"),
+    )
+
+
+def equal_bleu(cell: RaceCell) -> EqualBleuRecord:
+    """The time of the fastest tuned point with the BLEU of full depth on valid, by that of the
+    fastest other contestant that has it."""
+    pairs = []
+    for seed in cell.seeds:
+        own, others = reaching(cell, seed, is_tuned=True), reaching(cell, seed, is_tuned=False)
+        if own and others:
+            pairs.append(tuple(min(each, key=lambda one: cell.lap(one).time) for each in (own, others)))
+    if not pairs:
+        remark = "No tuned point has the BLEU of full depth on valid."
+        return EqualBleuRecord(cell=cell.record, verdict="not comparable", remark=remark)
+    times = [cell.time_ratio(own, rival) for own, rival in pairs]
+    decoding = [each for own, rival in pairs if (each := cell.decoding_ratio(own, rival)) is not None]
+    whole = spread_over_seeds(times)
+    return EqualBleuRecord(
+        cell=cell.record,
+        points=[own.policy for own, _ in pairs],
+        rivals=[rival.label for _, rival in pairs],
+        rival_kinds=[rival.kind for _, rival in pairs],
+        by_seed=[round(each.median, 4) for each in times],
+        ratio=whole,
+        decoding_ratio=spread_over_seeds(decoding) if len(decoding) == len(pairs) else None,
+        bleu_difference=bleu_over_seeds([cell.bleu(own) - cell.bleu(rival) for own, rival in pairs]),
+        verdict=time_verdict(whole),
+        basis=basis(ROUNDS, len(pairs)),
+        remark=left_out(cell, len(pairs), "no tuned point has the BLEU of full depth on valid"),
+    )
+
+
+def reaching(cell: RaceCell, seed: int, *, is_tuned: bool) -> list[ContestantRecord]:
+    """The tuned points of a seed, or all others, with the BLEU on valid that full depth has."""
+    full = cell.fixed(seed)
+    if full is None:
+        return []
+    return [each for each in cell.of(seed, is_tuned=is_tuned) if each.valid_bleu >= full.valid_bleu - EQUAL]
+
+
+def time_verdict(ratio: SpreadRecord) -> Verdict:
+    """Whether ours takes less time: all of the ratio's spread lies below 1, above it, or around
+    it."""
+    return verdict_of(1 - ratio.high, 1 - ratio.low)
+
+
+def bleu_over_seeds(differences: Sequence[Estimate]) -> SpreadRecord:
+    """The mean difference with its interval over sentences, widened to that over seeds."""
+    average = mean(differences)
+    low, high = average.interval
+    return widened(Spread(average.value, low, high), [each.value for each in differences])
+
+
+def spread_over_seeds(spreads: Sequence[Spread]) -> SpreadRecord:
+    """The mean of the medians, with the mean of the lowest and of the highest, widened to the spread
+    over seeds."""
+    parts = [[each.median for each in spreads], [each.low for each in spreads], [each.high for each in spreads]]
+    return widened(Spread(*(float(np.mean(part)) for part in parts)), parts[0])
+
+
+def widened(spread: Spread, values: Sequence[float]) -> SpreadRecord:
+    """A spread that has room for that of `values`, one for each seed."""
+    over = over_seeds(values)
+    lows = [spread.low, *([] if over.low is None else [over.low])]
+    highs = [spread.high, *([] if over.high is None else [over.high])]
+    return SpreadRecord.of(Spread(spread.median, min(lows), max(highs)))
+
+
+def basis(kind: str, seeds: int) -> str:
+    """What an interval rests on."""
+    return kind if seeds == 1 else f"{kind}, widened to that over {seeds} seeds"
+
+
+def left_out(cell: RaceCell, compared: int, why: str) -> str:
+    """With how many seeds there was nothing to compare."""
+    gone = len(cell.seeds) - compared
+    return f"With {gone} of {len(cell.seeds)} seeds {why}." if gone else ""

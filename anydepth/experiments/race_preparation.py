@@ -1,0 +1,44 @@
+"""What the runs of a race get after their training: the words that each sentence may need, checked
+on valid, and for the adaptive ones thresholds for every budget."""
+
+from pathlib import Path
+
+from anydepth.evaluation.vocabulary_check import CheckSettings, find_vocabulary
+from anydepth.experiments.definition import Study
+from anydepth.experiments.measuring import run_record
+from anydepth.experiments.race import FAMILIES
+from anydepth.experiments.records import write_record
+from anydepth.experiments.study_folder import StudyFolder
+from anydepth.experiments.variants import Variant
+from anydepth.inference.translator import Translator
+from anydepth.messages.say import Say
+from anydepth.runs.run import Run
+from anydepth.runs.word_selections import TableSettings, learn_table
+from anydepth.tuning.tune import TuneSettings, tune_sets
+from anydepth.vocabulary.names import TABLE
+
+TOLERANCE = 0.1  # BLEU on valid that fewer words may cost
+TUNING = TuneSettings()
+
+
+def choose_words(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:
+    """Learns the lexical table of a run, stores the smallest choice of words that keeps its BLEU on
+    valid, and writes the record of the run, whose figures the heats have."""
+    run = Run(folder.run(variant.run))
+
+    def learn(of: Run) -> None:
+        learn_table(of, TableSettings(), say=say)
+
+    find_vocabulary(run.folder, valid_text(study), CheckSettings.of_kind(TABLE, tolerance=TOLERANCE), learn, say=say)
+    write_record(folder.run_record(variant.run), run_record(study, folder, variant, Translator.load(run.folder), []))
+
+
+def tune_run_for_race(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:
+    """Finds the tuned points of a run: for time where the native engine is at hand, else for
+    FLOPs."""
+    tune_sets(folder.run(variant.run), valid_text(study), FAMILIES, [None], TUNING, say=say)
+
+
+def valid_text(study: Study) -> str:
+    """The PREFIX of the validation text."""
+    return str(Path(study.data.folder) / "valid")
