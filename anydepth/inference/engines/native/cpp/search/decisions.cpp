@@ -128,7 +128,7 @@ void Decisions::word_signals(int n, Step& step, const float* hidden) {
     const int rows = (int)step.running.size();
     float* signal = signal_.get();
     scores_.resize(model_.shape.blocks);
-    scores_[n].make(model_.classifier(n), ops_, step.running, hidden, model_.shape.decoder_dim, scratch_);
+    scores_[n].make(model_, n, step.running, hidden, scratch_);
     for (int r = 0; r < rows; ++r) {
         const int row = step.running[r].row, count = step.running[r].words().count;
         float* own = scores_[n].of(r);
