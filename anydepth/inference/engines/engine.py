@@ -74,6 +74,10 @@ class Engine(ABC):
         counted."""
         return None
 
+    def phase_seconds(self) -> dict[str, float] | None:
+        """The seconds of each phase of all searches so far; None where they are not told."""
+        return None
+
     def search(
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
     ) -> list[list[Hypothesis]]:

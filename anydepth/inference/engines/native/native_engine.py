@@ -1,6 +1,7 @@
 """The compiled engine behind the same contract as the plain step: same tokens, same exits, less
 time."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -93,6 +94,7 @@ class NativeEngine(Engine):
         # those used last, as C++ knows them; each is kept with its object, so that no other has its id
         self.selections: dict[int, tuple[WordSelection, _native.Selection]] = {}
         self.flops = 0
+        self.seconds: Counter[str] = Counter()  # by phase
         self.counts: _native.Counts | None = None  # of the last search
 
     @classmethod
@@ -146,6 +148,10 @@ class NativeEngine(Engine):
         the beam and of deferred copies."""
         return self.flops
 
+    def phase_seconds(self) -> dict[str, float] | None:
+        """The seconds that all searches so far have spent in each phase, those of all threads."""
+        return dict(self.seconds)
+
     def own_search(
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
     ) -> list[list[Hypothesis]]:
@@ -173,6 +179,7 @@ class NativeEngine(Engine):
             self.native_selection(settings.words),
         )
         self.flops += counts.decoder_flops
+        self.seconds.update(counts.seconds)
         self.counts = counts
         return [
             [
