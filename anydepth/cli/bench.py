@@ -174,10 +174,8 @@ def bench(
     policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
     subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
     sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
-    if shape is None:
-        output.write(run_bench(subject, settings))
-    else:
-        output.write(shape_bench(TimedShape(config=shape, sizes=sizes, histogram=exits_histogram), subject, settings))
+    timed = None if shape is None else TimedShape(config=shape, sizes=sizes, histogram=exits_histogram)
+    output.write(run_bench(subject, settings) if timed is None else shape_bench(timed, subject, settings))
 
 
 @dataclass(frozen=True, kw_only=True)
