@@ -69,9 +69,9 @@ class BenchSettings:
         if self.rival is not None and self.beside:
             raise UsageError("--rival has CTranslate2 take one other model and --beside all; leave out one of them")
         if self.has_phases and not {"native", AUTOMATIC} & set(self.engines):
-            named = " ".join(f"--engine {engine}" for engine in self.engines)
+            options = " ".join(f"--engine {engine}" for engine in self.engines)
             raise UsageError(
-                f"--phases tells where the time of the native engine goes, and {named} leaves it out; write --engine "
+                f"--phases tells where the time of the native engine goes, and {options} leaves it out; write --engine "
                 "native, too"
             )
         named = {"--batch": self.batches, "--beam": self.beams}
