@@ -9,6 +9,7 @@ from anydepth.bench.bench_recipe import BenchRecipe
 from anydepth.bench.benchmark import Bench
 from anydepth.bench.cells import Result
 from anydepth.bench.contestants import CTRANSLATE2
+from anydepth.bench.phases import LOOK_PHASES, LOOKS
 from anydepth.clock.rounds import Spread, Turn, speedup
 from anydepth.evaluation.evaluation_table import aligned_table
 from anydepth.vocabulary.names import FULL
@@ -24,7 +25,8 @@ def bench_table(bench: Bench) -> str:
     labels = policy_labels(bench.results)
     order = sorted(bench.results, key=cell_of)  # stable: contestants stay in their order
     lines = [line for cell, results in groupby(order, key=cell_of) for line in cell_table(cell, list(results), labels)]
-    return "\n".join([*lines, *histograms(order, labels), *explained(bench.results, labels), *described(bench.recipe)])
+    tables = [*histograms(order, labels), *phases_table(order, labels)]
+    return "\n".join([*lines, *tables, *explained(bench.results, labels), *described(bench.recipe)])
 
 
 def engines_table(bench: Bench) -> str:
@@ -161,6 +163,27 @@ def histograms(results: Sequence[Result], labels: dict[tuple[str, str], str]) ->
         name = f"{result.precision}, beam {result.beam}, {result.system} {labels[result.contestant]}"
         rows.append([name, *shares, f"{result.average_exit:.2f}"])
     return [*aligned_table(rows), ""]
+
+
+def phases_table(results: Sequence[Result], labels: dict[tuple[str, str], str]) -> list[str]:
+    """The share of each phase in the time of every contestant that tells, one contestant of a cell
+    per line; looks at words stand first, and again among the phases."""
+    told = [(result, result.phases) for result in results if result.phases is not None]
+    if not told:
+        return []
+    phases = sorted(told[0][1], key=lambda phase: (phase != LOOKS, -told[0][1][phase].median))
+    rows = [["share of the time", *phases]]
+    for result, shares in told:
+        name = f"{result.precision}, beam {result.beam}, batch {result.batch}, {result.system} "
+        name += f"{labels[result.contestant]}, {words_cell(result)} words"
+        looks, *others = (shares[phase] for phase in phases)
+        rows.append([name, percent_spread(looks), *(f"{100 * share.median:.1f}%" for share in others)])
+    return [*aligned_table(rows), f"{LOOKS:<10} {' and '.join(LOOK_PHASES)} together, with their range", ""]
+
+
+def percent_spread(share: Spread) -> str:
+    """A share with its range, as in "9.3% 9.1-9.8"."""
+    return f"{100 * share.median:.1f}% {100 * share.low:.1f}-{100 * share.high:.1f}"
 
 
 def explained(results: Sequence[Result], labels: dict[tuple[str, str], str]) -> list[str]:

@@ -245,7 +245,15 @@ def run_cells(field: Field, material: Material, settings: BenchSettings, say: Sa
     for beam in settings.beams:
         for batch in settings.batches:
             own = replace(material, settings=replace(material.settings, beam=beam))
-            results += run_cell(field, own, batch=batch, rounds=settings.rounds, clock=clock, say=say)
+            results += run_cell(
+                field,
+                own,
+                batch=batch,
+                rounds=settings.rounds,
+                clock=clock,
+                say=say,
+                has_phases=settings.has_phases,
+            )
     return results
 
 

@@ -10,6 +10,7 @@ from anydepth.bench.contestants import (
     ContestantOutput,
     CTranslate2Contestant,
 )
+from anydepth.bench.phases import PhaseShares, phase_shares
 from anydepth.clock.calls import Call
 from anydepth.clock.rounds import (
     Clock,
@@ -110,6 +111,7 @@ class Result:
     model: str = ""  # the run whose model it is; empty if there is but one
     vocabulary: str = FULL
     mean_words: float | None = None  # that a sentence chose among; None: not known
+    phases: PhaseShares | None = None  # None: not asked for, or not told
 
     @property
     def contestant(self) -> tuple[str, str]:
@@ -125,6 +127,7 @@ def run_cell(
     rounds: int,
     clock: Clock,
     say: Say,
+    has_phases: bool = False,
 ) -> list[Result]:
     """The figures of all contestants with this batch size and the beam of `material`; of a group
     the fastest alone takes part."""
@@ -136,7 +139,12 @@ def run_cell(
     turns = interleave(
         works, rounds=rounds, clock=clock, tell=lambda number: say(f"{cell}: round {number} of {rounds}")
     )
-    return [compare(place, chosen, facts, turns, material, batch) for place in range(len(chosen))]
+    results = [compare(place, chosen, facts, turns, material, batch) for place in range(len(chosen))]
+    if not has_phases:
+        return results
+    say(f"{cell}: once more {rounds} rounds, for the phases")
+    shares = phase_shares(chosen, works, rounds=rounds)
+    return [replace(result, phases=own) for result, own in zip(results, shares, strict=True)]
 
 
 def fastest(

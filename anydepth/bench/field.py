@@ -24,6 +24,7 @@ from anydepth.exits.policies import Policy
 from anydepth.files.atomic import write_text
 from anydepth.inference.engines.choice import check_engine, make_engine
 from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.inference.export.ctranslate2_folder import write_checksums, write_ctranslate2
 from anydepth.inference.export.vocabulary_map import MAP_NAME, vocabulary_map
 from anydepth.inference.translator import Translator
@@ -53,6 +54,7 @@ class BenchSettings:
     rival: Path | None = None  # the run whose model CTranslate2 takes, if not the same
     beside: tuple[Path, ...] = ()  # other runs that take part at full depth
     vocabulary: str | None = None  # how words are selected; None: as the check of the measured run chose
+    has_phases: bool = False  # whether to tell where the time of the native engine goes
 
     def __post_init__(self) -> None:
         for engine in self.engines:
@@ -66,6 +68,12 @@ class BenchSettings:
             raise UsageError("--rival names the model that CTranslate2 takes; write --against ctranslate2, too")
         if self.rival is not None and self.beside:
             raise UsageError("--rival has CTranslate2 take one other model and --beside all; leave out one of them")
+        if self.has_phases and not {"native", AUTOMATIC} & set(self.engines):
+            options = " ".join(f"--engine {engine}" for engine in self.engines)
+            raise UsageError(
+                f"--phases tells where the time of the native engine goes, and {options} leaves it out; write --engine "
+                "native, too"
+            )
         named = {"--batch": self.batches, "--beam": self.beams}
         counts = {
             "--rounds": self.rounds,

@@ -33,6 +33,7 @@ EXAMPLES = examples(
     "anydepth bench runs/demo/exits --test runs/demo/corpus/test --average-exit 2 --shape iwslt14_de_en "
     "--batch 1 --batch 32",
     "anydepth bench runs/demo/exits --test runs/demo/corpus/test --each-exit --each-point --batch 1 --curve curve.png",
+    "anydepth bench runs/demo/exits --test runs/demo/corpus/test --policy confidence:0.9 --batch 1 --beam 1 --phases",
     "anydepth bench --shape iwslt14_de_en --exits-histogram 0.6,0.2,0.1,0.05,0.03,0.02",
     "anydepth bench runs/demo/exits --test runs/demo/corpus/test --against ctranslate2  # needs pip "
     "install 'anydepth[ctranslate2]'",
@@ -102,6 +103,9 @@ Seed = Annotated[
         min=0, max=LARGEST_SEED, help="Another seed draws other weights, sentences and exits for the --shape."
     ),
 ]
+Phases = Annotated[
+    bool, typer.Option("--phases", help="Also tell where the time of the native engine goes, in as many rounds again.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")]
 JsonFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the JSON to this file.")]
 Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw tokens/s: .png, .svg or .pdf.")]
@@ -139,6 +143,7 @@ def bench(
     output_length: OutputLength = 25,
     exits_histogram: Histogram = None,
     seed: Seed = 1,
+    phases: Phases = False,
     as_json: Json = False,
     to: JsonFile = None,
     picture: Picture = None,
@@ -164,14 +169,13 @@ def bench(
         rival=rival,
         beside=tuple(beside or ()),
         vocabulary=vocabulary,
+        has_phases=phases,
     )
     policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
     subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
     sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
-    if shape is None:
-        output.write(run_bench(subject, settings))
-    else:
-        output.write(shape_bench(TimedShape(config=shape, sizes=sizes, histogram=exits_histogram), subject, settings))
+    timed = None if shape is None else TimedShape(config=shape, sizes=sizes, histogram=exits_histogram)
+    output.write(run_bench(subject, settings) if timed is None else shape_bench(timed, subject, settings))
 
 
 @dataclass(frozen=True, kw_only=True)

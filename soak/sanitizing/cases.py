@@ -3,7 +3,7 @@
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Recorded:
 
     class Counts:
         decoder_flops = 0
+        seconds: ClassVar[dict[str, float]] = {}
 
     def Engine(self, **given: Any) -> "Recorded":  # noqa: N802
         self.engine = given

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli.commands import anydepth, assert_refused, done
 from cli.conftest import Tuned
+from inference.native_searches import needs_native
 
 QUICK = ["--engine", "torch", "--fp32", "--batch", 2, "--beam", 1, "--rounds", 1, "--sentences", 3]
 
@@ -38,6 +39,24 @@ def test_a_shape_is_timed_with_the_exits_of_a_run_or_with_given_ones(
         ]
 
 
+@needs_native
+def test_phases_tell_the_shares_of_the_native_engine_with_the_looks_first(run: Path, text: Path) -> None:
+    quick = [*QUICK, "--engine", "native", "--policy", "confidence:0.5", "--phases"]
+    outcome = done("bench", run, "--test", text / "test", *quick, "--json")
+    results = json.loads(outcome.out)["results"]
+    assert {result["system"] for result in results if result["phases"] is None} == {"torch"}
+    told = [result["phases"] for result in results if result["phases"] is not None]
+    assert len(told) == 2, "full depth and confidence"
+    for shares in told:
+        parts = {phase: share["median"] for phase, share in shares.items()}  # one round, so all of one turn
+        looks = parts.pop("looks")
+        assert sum(parts.values()) == pytest.approx(1)
+        assert looks == pytest.approx(parts["classifiers"] + parts["decisions"]) and 0 < looks < 1
+    table = done("bench", run, "--test", text / "test", *quick).out
+    assert "share of the time" in table and "native confidence" in table
+    assert "share of the time" not in done("bench", run, "--test", text / "test", *quick[:-1]).out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -49,6 +68,10 @@ def test_a_shape_is_timed_with_the_exits_of_a_run_or_with_given_ones(
         (["RUN", "--test", "TEST", "--against", "marian"], "--against marian: ctranslate2 is all"),
         (["RUN", "--test", "TEST", "--picture", "bench.gif"], "a figure is written as .png, .svg or .pdf"),
         (["RUN", "--test", "TEST", "--to", "/none/bench.json"], "must be a file in a folder that exists"),
+        (
+            ["RUN", "--test", "TEST", "--engine", "torch", "--phases"],
+            "--engine torch leaves it out; write --engine native",
+        ),
         (["RUN", "--test", "SOURCE"], "alone.en.gz; give the path without the language ending"),
         (["--shape", "SHAPE"], "--shape draws exits from what a policy does: give RUN, --test PREFIX and one --policy"),
         (["--shape", "SHAPE", "--exits-histogram", "1,2"], "--exits-histogram has 2 shares but the shape has 3 exits"),

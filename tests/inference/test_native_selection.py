@@ -26,9 +26,9 @@ pytestmark = needs_native
 WIDE = ["model.encoder.dim=16", "model.decoder.dim=64", "model.decoder.ffn_dim=32", "model.heads=2"]
 
 
-def wide_model(text: str, classifiers: str, vocab: int = 150) -> AdaptiveTransformer:
-    """A model as wide as registers, with more words than they hold."""
-    small = model_for(text, *WIDE, f"model.classifiers={classifiers}", seed=4)
+def wide_model(text: str, classifiers: str, vocab: int = 150, *, width: int = 64) -> AdaptiveTransformer:
+    """A model as wide as registers, or of another width, with more words than they hold."""
+    small = model_for(text, *WIDE, f"model.decoder.dim={width}", f"model.classifiers={classifiers}", seed=4)
     torch.manual_seed(4)
     for matrix in (small.target_embedding.weight, *small.classifiers):
         matrix.data = torch.randn(vocab, matrix.shape[1]) * 3 * matrix.shape[1] ** -0.5
@@ -87,6 +87,20 @@ def test_a_selection_of_all_words_changes_nothing_and_in_8_bits_not_even_the_las
                 own = found(engine, texts, policy, replace(settings, words=words))
                 assert outputs(own) == outputs(plain)
                 assert scores(own) == (scores(plain) if int8 else pytest.approx(scores(plain), abs=1e-4))
+
+
+@pytest.mark.parametrize("words", [16, 63, 64, 65, 150])
+def test_gathered_words_score_as_in_the_whole_classifier_whether_they_fill_their_panels_or_not(words: int) -> None:
+    for width in (12, 22, 64):
+        model = wide_model("fixed:2", "untied", words, width=width)
+        texts, policy = sentences(5, seed=2), parse_policy("confidence:0.2,0.3,0.3", model)
+        settings = SearchSettings(beam=3, best=3, exact_length=6)
+        for instructions in INSTRUCTIONS:
+            engine = NativeEngine(model, int8=True, instructions=instructions)
+            own = found(engine, texts, policy, replace(settings, words=every_word(model)))
+            plain = found(engine, texts, policy, settings)
+            assert outputs(own) == outputs(plain)
+            assert scores(own) == scores(plain), (width, instructions)
 
 
 def test_a_sentence_alone_is_what_it_is_among_others_bit_for_bit() -> None:

@@ -75,6 +75,10 @@ class Engine(ABC):
         counted."""
         return None
 
+    def phase_seconds(self) -> dict[str, float] | None:
+        """The seconds of each phase of all searches so far; None where they are not told."""
+        return None
+
     def open_search(self, *, batch_tokens: int, batch_sentences: int | None = None) -> OpenSearch | None:
         """A search that stays open, whose batches have these limits for each thread; None if the
         engine has no such search, which is the default."""

@@ -2,6 +2,7 @@
 time."""
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -98,6 +99,7 @@ class NativeEngine(Engine):
         self.selections: dict[int, tuple[WordSelection, _native.Selection]] = {}
         self.lock = threading.Lock()  # of the selections and the FLOPs, which open searches share
         self.flops = 0
+        self.seconds: Counter[str] = Counter()  # by phase
         self.counts: _native.Counts | None = None  # of the last search
 
     @classmethod
@@ -156,6 +158,11 @@ class NativeEngine(Engine):
         """Adds what a search has done."""
         with self.lock:
             self.flops += counts.decoder_flops
+            self.seconds.update(counts.seconds)
+
+    def phase_seconds(self) -> dict[str, float] | None:
+        """The seconds that all searches so far have spent in each phase, those of all threads."""
+        return dict(self.seconds)
 
     def own_search(
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings

@@ -42,10 +42,9 @@ struct Kernels {
     // next multiple of 16 numbers, and `stride` is from one to the next.
     void (*score_words)(const float* x, int m, const float* rows, int dim, const int* words, int count, float* out,
                         int stride);
-    // The same from quantized rows and 8-bit weights, both with k padded to a multiple of 4.
-    void (*score_words_int8)(const uint8_t* q, const float* scales, int m, int padded, const int8_t* rows,
-                             const float* w_scales, const int32_t* offsets, const int* words, int count, float* out,
-                             int stride);
+    // `count` rows of k numbers of 4 bytes, or of 4 numbers of one, laid out across: out is (k, columns),
+    // where `columns` is a multiple of 16, and what is beyond the last row repeats it.
+    void (*transpose)(const void* const* rows, int count, int k, void* out, int columns);
 };
 
 extern const Kernels kernels_plain;

@@ -17,6 +17,7 @@
 #include "kernels/rows.h"
 #include "kernels/attention.h"
 #include "kernels/words.h"
+#include "kernels/transposing.h"
 
 #define ANYDEPTH_TEXT(x) ANYDEPTH_TEXT_OF(x)
 #define ANYDEPTH_TEXT_OF(x) #x
@@ -29,7 +30,7 @@ extern const Kernels ANYDEPTH_JOIN(kernels_, ANYDEPTH_SET) = {
     ANYDEPTH_TEXT(ANYDEPTH_SET), ANYDEPTH_SET::PANEL,       ANYDEPTH_SET::linear,           ANYDEPTH_SET::quantize,
     ANYDEPTH_SET::linear_int8,   ANYDEPTH_SET::add_norm,    ANYDEPTH_SET::attend_scattered, ANYDEPTH_SET::attend_dense,
     ANYDEPTH_SET::dot,           ANYDEPTH_SET::max_and_sum, ANYDEPTH_SET::top,              ANYDEPTH_SET::score_words,
-    ANYDEPTH_SET::score_words_int8,
+    ANYDEPTH_SET::transpose,
 };
 
 }  // namespace anydepth

@@ -5,14 +5,14 @@ namespace anydepth {
 namespace ANYDEPTH_SET {
 
 // Writes the sums of one row with one panel to y, with the bias, the columns beyond n left out.
-static inline void finish(vf* sums, int row, const float* bias, float* y, int n, int first, int stride,
+template <int V>
+static inline void finish(const vf (&sums)[V], int row, const float* bias, float* y, int n, int first, int stride,
                           bool is_rectified) {
     float* out = y + (int64_t)row * stride + first;
     const int left = n - first;
-    for (int v = 0; v < NV; ++v) {
+    for (int v = 0; v < V; ++v) {
         vf sum = sums[v];
         const int from = v * W;
-        if (from >= left) return;
         if (left - from >= W) {
             if (bias) sum += load(bias + first + from);
             if (is_rectified) sum = sum < all(0.0f) ? all(0.0f) : sum;  // what is not a number stays so
@@ -26,24 +26,28 @@ static inline void finish(vf* sums, int row, const float* bias, float* y, int n,
     }
 }
 
-// M rows with one panel, whose first output is `first`.
-template <int M>
+// M rows with the first V vectors of one panel, whose first output is `first`; of the last panel no
+// more vectors than have outputs.
+template <int M, int V = NV>
 static inline void tile(const float* x, int row, int k, const float* w, const float* bias, float* y, int n, int first,
                         int stride, bool is_rectified) {
-    vf sums[M][NV] = {};
+    if constexpr (V > 1)
+        if (n - first <= (V - 1) * W)
+            return tile<M, V - 1>(x, row, k, w, bias, y, n, first, stride, is_rectified);
+    vf sums[M][V] = {};
     const float* rows = x + (int64_t)row * k;
     for (int i = 0; i < k; ++i, w += PANEL) {
-        vf weights[NV];
-        UNROLLED for (int v = 0; v < NV; ++v) weights[v] = load(w + v * W);
+        vf weights[V];
+        UNROLLED for (int v = 0; v < V; ++v) weights[v] = load(w + v * W);
         UNROLLED for (int r = 0; r < M; ++r) {
             const vf value = all(rows[(int64_t)r * k + i]);
-            UNROLLED for (int v = 0; v < NV; ++v) sums[r][v] += value * weights[v];
+            UNROLLED for (int v = 0; v < V; ++v) sums[r][v] += value * weights[v];
         }
     }
     // Copied, so that the sums themselves need no address and stay in registers.
     UNROLLED for (int r = 0; r < M; ++r) {
-        vf numbers[NV];
-        UNROLLED for (int v = 0; v < NV; ++v) numbers[v] = sums[r][v];
+        vf numbers[V];
+        UNROLLED for (int v = 0; v < V; ++v) numbers[v] = sums[r][v];
         finish(numbers, row + r, bias, y, n, first, stride, is_rectified);
     }
 }

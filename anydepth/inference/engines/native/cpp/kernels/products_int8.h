@@ -32,27 +32,27 @@ static void quantize(const float* x, int m, int k, uint8_t* q, float* scales) {
     }
 }
 
-// The sums of M rows with the panel's columns: vector v holds the columns v * W to v * W + W - 1.
-template <int M>
-static inline void dot_int8(const uint8_t* q, int padded, const int8_t* w, vi (&sums)[M][NV]) {
+// The sums of M rows with the columns of a panel's first V vectors: vector v holds the columns v * W to v * W + W - 1.
+template <int M, int V>
+static inline void dot_int8(const uint8_t* q, int padded, const int8_t* w, vi (&sums)[M][V]) {
     for (int r = 0; r < M; ++r)
-        for (int v = 0; v < NV; ++v) sums[r][v] = vi{};
+        for (int v = 0; v < V; ++v) sums[r][v] = vi{};
 #if ANYDEPTH_WIDTH == 16
     for (int i = 0; i < padded; i += 4, w += 4 * PANEL) {
-        __m512i weights[NV];
-        for (int v = 0; v < NV; ++v) weights[v] = _mm512_loadu_si512(w + v * 4 * W);
+        __m512i weights[V];
+        for (int v = 0; v < V; ++v) weights[v] = _mm512_loadu_si512(w + v * 4 * W);
         for (int r = 0; r < M; ++r) {
             int32_t four;
             __builtin_memcpy(&four, q + (int64_t)r * padded + i, 4);
             const __m512i values = _mm512_set1_epi32(four);
-            for (int v = 0; v < NV; ++v)
+            for (int v = 0; v < V; ++v)
                 sums[r][v] = (vi)_mm512_dpbusd_epi32((__m512i)sums[r][v], values, weights[v]);
         }
     }
 #elif ANYDEPTH_WIDTH == 8
     // In 16 bits, as the 8-bit product of AVX2 overflows: each register of 4 columns has two sums
     // per column, which are added at the end.
-    for (int v = 0; v < NV; ++v) {
+    for (int v = 0; v < V; ++v) {
         for (int r = 0; r < M; ++r) {
             __m256i low = _mm256_setzero_si256(), high = low;
             const int8_t* at = w + v * 4 * W;
@@ -72,7 +72,7 @@ static inline void dot_int8(const uint8_t* q, int padded, const int8_t* w, vi (&
     for (int i = 0; i < padded; i += 4, w += 4 * PANEL)
         for (int r = 0; r < M; ++r) {
             const uint8_t* four = q + (int64_t)r * padded + i;
-            for (int v = 0; v < NV; ++v)
+            for (int v = 0; v < V; ++v)
                 for (int c = 0; c < W; ++c) {
                     const int8_t* weights = w + (v * W + c) * 4;
                     sums[r][v][c] +=
@@ -82,16 +82,20 @@ static inline void dot_int8(const uint8_t* q, int padded, const int8_t* w, vi (&
 #endif
 }
 
-template <int M>
+template <int M, int V = NV>
 static inline void tile_int8(const uint8_t* q, const float* scales, int row, int k, const int8_t* w,
                              const float* w_scales, const int32_t* offsets, const float* bias, float* y, int n,
                              int first, int stride, bool is_rectified) {
+    if constexpr (V > 1)
+        if (n - first <= (V - 1) * W)
+            return tile_int8<M, V - 1>(q, scales, row, k, w, w_scales, offsets, bias, y, n, first, stride,
+                                       is_rectified);
     const int padded = (k + 3) / 4 * 4;
-    vi sums[M][NV];
-    dot_int8<M>(q + (int64_t)row * padded, padded, w, sums);
+    vi sums[M][V];
+    dot_int8<M, V>(q + (int64_t)row * padded, padded, w, sums);
     for (int r = 0; r < M; ++r) {
-        vf numbers[NV];
-        for (int v = 0; v < NV; ++v) {
+        vf numbers[V];
+        for (int v = 0; v < V; ++v) {
             vi offset;
             __builtin_memcpy(&offset, offsets + first + v * W, sizeof offset);
             numbers[v] =

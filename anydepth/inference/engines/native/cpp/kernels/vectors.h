@@ -70,9 +70,13 @@ static inline __m512i sums_of(__m512i (&a)[16]) {
 #endif
 
 static inline float greatest_of(vf v) {
+#if ANYDEPTH_WIDTH == 16
+    return _mm512_reduce_max_ps((__m512)v);
+#else
     float s = v[0];
     for (int i = 1; i < W; ++i) s = v[i] > s ? v[i] : s;
     return s;
+#endif
 }
 
 // exp for x <= 0, as 2^n times a polynomial, to about 2 units in the last place; 0 below -87.

@@ -3,31 +3,23 @@
 namespace anydepth {
 
 Classifier::Classifier(const Kernels& kernels, const float* rows, int words, int dim, bool is_int8)
-    : rows_(rows), dim_(dim), padded_((dim + 3) / 4 * 4), is_int8_(is_int8),
-      all_(kernels, {rows}, {}, words, dim, is_int8) {
-    if (!is_int8) return;
-    int8_t* bytes = bytes_.at_least((size_t)words * padded_);
-    float* scales = scales_.at_least(words);
-    int32_t* offsets = offsets_.at_least(words);
-    for (int word = 0; word < words; ++word) {
-        const Quantized quantized = quantize_weights(row(word), dim, padded_, bytes + (int64_t)word * padded_);
-        scales[word] = quantized.scale;
-        offsets[word] = quantized.offset;
-    }
+    : rows_(rows), dim_(dim), is_int8_(is_int8), all_(kernels, {rows}, {}, words, dim, is_int8) {
+    if (is_int8) bytes_ = ByteRows(rows, words, dim);
 }
 
-void Classifier::score_some(const Kernels& kernels, const float* states, int m, const int* words, int count,
-                            float* out, Scratch& scratch) const {
-    scratch.flops += 2LL * m * count * dim_;
-    const int stride = room_for(count);
-    if (!is_int8_) {
-        kernels.score_words(states, m, rows_, dim_, words, count, out, stride);
+// In 8 bits arithmetic is the limit of a look, and words that were gathered into panels take the fewest
+// instructions. In float32 it is bytes: words that stay where they are remain in the cache for all
+// sentences, where panels would be four times as large, and a sentence's own.
+void Classifier::score_some(const Kernels& kernels, const float* states, int m, const std::vector<int>& words,
+                            Matrix& gathered, float* out, Scratch& scratch) const {
+    const int count = (int)words.size();
+    if (is_int8_) {
+        if (gathered.outputs() == 0) gathered = Matrix(kernels, bytes_, words);
+        gathered.apply(kernels, states, m, out, scratch);
         return;
     }
-    uint8_t* q = scratch.quantized.at_least((size_t)m * padded_);
-    kernels.quantize(states, m, dim_, q, scratch.scales.at_least(m));
-    kernels.score_words_int8(q, scratch.scales.get(), m, padded_, bytes_.get(), scales_.get(), offsets_.get(), words,
-                             count, out, stride);
+    scratch.flops += 2LL * m * count * dim_;
+    kernels.score_words(states, m, rows_, dim_, words.data(), count, out, room_for(count));
 }
 
 }  // namespace anydepth

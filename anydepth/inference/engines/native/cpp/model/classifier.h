@@ -1,6 +1,8 @@
 // An output classifier: the scores of all words, or of those that a sentence may use.
 #pragma once
 
+#include <vector>
+
 #include "model/matrix.h"
 
 namespace anydepth {
@@ -14,21 +16,20 @@ class Classifier {
     void score_all(const Kernels& kernels, const float* states, int m, float* out, Scratch& scratch) const {
         all_.apply(kernels, states, m, out, scratch);
     }
-    // Of `count` words for m states; out is (m, room_for(count)).
-    void score_some(const Kernels& kernels, const float* states, int m, const int* words, int count, float* out,
-                    Scratch& scratch) const;
-    static int room_for(int count) { return (count + 15) / 16 * 16; }
+    // Of the chosen words for m states; out is (m, room_for(words)). `gathered` is what it keeps of these
+    // words from one call to the next, empty at first.
+    void score_some(const Kernels& kernels, const float* states, int m, const std::vector<int>& words,
+                    Matrix& gathered, float* out, Scratch& scratch) const;
+    int room_for(int count) const { return is_int8_ ? count : (count + 15) / 16 * 16; }
 
     const float* row(int word) const { return rows_ + (int64_t)word * dim_; }
 
   private:
     const float* rows_;
-    int dim_, padded_;
+    int dim_;
     bool is_int8_;
     Matrix all_;
-    Buffer<int8_t> bytes_;  // the rows in 8 bits, one after the other
-    Buffer<float> scales_;
-    Buffer<int32_t> offsets_;
+    ByteRows bytes_;  // the rows in 8 bits
 };
 
 }  // namespace anydepth

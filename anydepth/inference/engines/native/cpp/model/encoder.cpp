@@ -21,7 +21,7 @@ void Model::encode(const int* tokens, const std::vector<int>& starts, float* mem
         for (size_t s = 0; s + 1 < starts.size(); ++s) {
             const int first = starts[s], count = starts[s + 1] - first, padded = (count + 15) / 16 * 16;
             const float* pairs = kvq.get() + (int64_t)first * 3 * dim;
-            lay_out_keys(pairs, 3 * dim, count, padded, heads, dim, keys.at_least((size_t)padded * dim),
+            lay_out_keys(kernels, pairs, 3 * dim, count, padded, dim, keys.at_least((size_t)padded * dim),
                          values.at_least((size_t)count * dim));
             kernels.attend_dense(pairs + 2 * dim, count, 3 * dim, keys.get(), values.get(), count, padded, heads, dim,
                                  scores.at_least(4 * padded), gathered.get() + (int64_t)first * dim);
@@ -35,16 +35,15 @@ void Model::encode(const int* tokens, const std::vector<int>& starts, float* mem
     }
 }
 
-void lay_out_keys(const float* pairs, int stride, int count, int padded, int heads, int dim, float* keys,
-                  float* values) {
-    const int width = dim / heads;
-    std::memset(keys, 0, sizeof(float) * (size_t)padded * dim);
+void lay_out_keys(const Kernels& kernels, const float* pairs, int stride, int count, int padded, int dim,
+                  float* keys, float* values) {
+    std::vector<const void*> rows(count);
     for (int s = 0; s < count; ++s) {
         const float* pair = pairs + (int64_t)s * stride;
-        for (int head = 0; head < heads; ++head)
-            for (int i = 0; i < width; ++i) keys[((int64_t)head * width + i) * padded + s] = pair[head * width + i];
+        rows[s] = pair;
         std::memcpy(values + (int64_t)s * dim, pair + dim, sizeof(float) * dim);
     }
+    kernels.transpose(rows.data(), count, dim, keys, padded);
 }
 
 }  // namespace anydepth

@@ -39,6 +39,37 @@ Matrix::Matrix(const Kernels& kernels, const std::vector<const float*>& weights,
     }
 }
 
+ByteRows::ByteRows(const float* rows, int count, int k) : k(k), padded((k + 3) / 4 * 4) {
+    bytes.at_least((size_t)count * padded);
+    scales.at_least(count);
+    offsets.at_least(count);
+    for (int n = 0; n < count; ++n) {
+        const Quantized quantized =
+            quantize_weights(rows + (int64_t)n * k, k, padded, bytes.get() + (int64_t)n * padded);
+        scales.get()[n] = quantized.scale;
+        offsets.get()[n] = quantized.offset;
+    }
+}
+
+Matrix::Matrix(const Kernels& kernels, const ByteRows& rows, const std::vector<int>& chosen)
+    : n_((int)chosen.size()), k_(rows.k), is_int8_(true) {
+    const int columns = kernels.columns, padded_n = (n_ + columns - 1) / columns * columns;
+    int8_t* packed = bytes_.at_least((size_t)padded_n * rows.padded);
+    float* scales = scales_.at_least(padded_n);
+    int32_t* offsets = offsets_.at_least(padded_n);
+    std::vector<const void*> panel(columns);
+    for (int first = 0; first < n_; first += columns) {
+        const int width = std::min(columns, n_ - first);
+        for (int c = 0; c < width; ++c) panel[c] = rows.row(chosen[first + c]);
+        kernels.transpose(panel.data(), width, rows.padded / 4, packed + (int64_t)first * rows.padded, columns);
+    }
+    for (int n = 0; n < padded_n; ++n) {
+        const int row = chosen[std::min(n, n_ - 1)];
+        scales[n] = rows.scales.get()[row];
+        offsets[n] = rows.offsets.get()[row];
+    }
+}
+
 Quantized quantize_weights(const float* row, int k, int padded, int8_t* bytes) {
     float greatest = 0;
     for (int i = 0; row && i < k; ++i) greatest = std::fmax(greatest, std::fabs(row[i]));

@@ -28,6 +28,18 @@ struct Quantized {
 // Writes `k` weights as bytes, padded with zeros; no weights are zeros.
 Quantized quantize_weights(const float* row, int k, int padded, int8_t* bytes);
 
+// Rows of weights in 8 bits, one after the other.
+struct ByteRows {
+    int k = 0, padded = 0;
+    Buffer<int8_t> bytes;
+    Buffer<float> scales;
+    Buffer<int32_t> offsets;
+
+    ByteRows() = default;
+    ByteRows(const float* rows, int count, int k);
+    const int8_t* row(int n) const { return bytes.get() + (int64_t)n * padded; }
+};
+
 // A matrix with a bias, or none.
 class Matrix {
   public:
@@ -35,6 +47,8 @@ class Matrix {
     // From rows of `weights`, one for each output, stacked from several matrices of `k` inputs.
     Matrix(const Kernels& kernels, const std::vector<const float*>& weights, const std::vector<const float*>& biases,
            int n_each, int k, bool is_int8);
+    // Of chosen rows in 8 bits, without a bias.
+    Matrix(const Kernels& kernels, const ByteRows& rows, const std::vector<int>& chosen);
 
     // y = x w^T + bias for m rows and the first `n` outputs, or all outputs for n = 0.
     void apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, bool is_rectified = false,

@@ -59,7 +59,7 @@ struct Model {
 
 // Keys (position, 2 dim: key then value) as attend_dense wants them: keys (head, width, padded),
 // values (position, dim).
-void lay_out_keys(const float* pairs, int stride, int count, int padded, int heads, int dim, float* keys,
-                  float* values);
+void lay_out_keys(const Kernels& kernels, const float* pairs, int stride, int count, int padded, int dim,
+                  float* keys, float* values);
 
 }  // namespace anydepth

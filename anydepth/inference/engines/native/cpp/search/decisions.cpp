@@ -169,7 +169,7 @@ void Decisions::similarity_signals(const Group& group) {
 void Decisions::word_signals(int n, const Group& group, Step& step) {
     float* signal = signal_.get();
     scores_.resize(model_.shape.blocks);
-    scores_[n].make(model_.classifier(n), ops_, group.rows, group.states, model_.shape.decoder_dim, scratch_);
+    scores_[n].make(model_, n, group.rows, group.states, scratch_);
     for (int r = 0; r < group.count(); ++r) {
         const int row = group.rows[r].row, count = group.rows[r].words().count;
         const Rule rule = group.rows[r].policy().rule;

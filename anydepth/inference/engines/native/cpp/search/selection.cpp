@@ -1,35 +1,54 @@
 #include "search/selection.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace anydepth {
+namespace {
+
+// A set of words, which gives them back in ascending order.
+class WordSet {
+  public:
+    explicit WordSet(int vocab) : bits_((vocab + 63) / 64, 0) {}
+
+    void add(int word) { bits_[word / 64] |= 1ull << word % 64; }
+    std::vector<int> words() const {
+        std::vector<int> found;
+        for (size_t i = 0; i < bits_.size(); ++i)
+            for (uint64_t left = bits_[i]; left; left &= left - 1)
+                found.push_back((int)i * 64 + __builtin_ctzll(left));
+        return found;
+    }
+
+  private:
+    std::vector<uint64_t> bits_;
+};
+
+}  // namespace
 
 std::vector<int> Selection::choose(const Kernels& kernels, const int* pieces, int length, const float* memory, int dim,
                                    Scratch& scratch) const {
-    std::vector<bool> is_chosen(vocab, false);
-    for (const int word : always) is_chosen[word] = true;
+    WordSet chosen(vocab);
+    for (const int word : always) chosen.add(word);
     bool is_any_spelled = false;
     for (int s = 0; s < length; ++s) {
         const int piece = pieces[s];
-        if (copies[piece] >= 0) is_chosen[copies[piece]] = true;
+        if (copies[piece] >= 0) chosen.add(copies[piece]);
         if (!starts.empty())
-            for (int i = starts[piece]; i < starts[piece + 1]; ++i) is_chosen[words[i]] = true;
+            for (int i = starts[piece]; i < starts[piece + 1]; ++i) chosen.add(words[i]);
         is_any_spelled |= !is_spelled.empty() && is_spelled[piece];
     }
     if (is_any_spelled)
-        for (const int word : bytes) is_chosen[word] = true;
+        for (const int word : bytes) chosen.add(word);
     if (is_learned) {
         std::vector<float> pooled(memory, memory + dim), odds(vocab);
         for (int s = 1; s < length; ++s)
             for (int i = 0; i < dim; ++i) pooled[i] = std::max(pooled[i], memory[(int64_t)s * dim + i]);
         learned.apply(kernels, pooled.data(), 1, odds.data(), scratch);
         for (int word = 0; word < vocab; ++word)
-            if (odds[word] > least_odds) is_chosen[word] = true;
+            if (odds[word] > least_odds) chosen.add(word);
     }
-    std::vector<int> chosen;
-    for (int word = 0; word < vocab; ++word)
-        if (is_chosen[word]) chosen.push_back(word);
-    return chosen;
+    return chosen.words();
 }
 
 SentenceWords words_of(std::vector<int> tokens, int vocab, int eos, const std::vector<int>& banned) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/buffer.h"
+#include "model/matrix.h"
 #include "search/request.h"
 #include "search/selection.h"
 
@@ -33,6 +34,7 @@ struct Source {
     std::vector<float> memory;
     std::vector<SourceKeys> keys;  // one for each block, made when the block first runs
     SentenceWords words;
+    std::vector<Matrix> gathered;  // what each classifier keeps of these words, made when it is first asked
 };
 
 struct Sentence {

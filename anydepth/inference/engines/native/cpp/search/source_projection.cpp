@@ -24,7 +24,7 @@ void SourceProjection::make_at(int n, const Step& step) {
     model_.decoder[n - 1].source_kv.apply(model_.kernels, memory, rows, pairs, scratch_);
     for (const Sentence* sentence : missing_) {
         SourceKeys& source = sentence->source->keys[n - 1];
-        lay_out_keys(pairs, 2 * dim, sentence->length, sentence->padded, model_.shape.heads, dim,
+        lay_out_keys(model_.kernels, pairs, 2 * dim, sentence->length, sentence->padded, dim,
                      source.keys.at_least((size_t)sentence->padded * dim),
                      source.values.at_least((size_t)sentence->length * dim));
         pairs += (size_t)sentence->length * 2 * dim;

@@ -4,16 +4,17 @@
 
 namespace anydepth {
 
-void WordScores::make(const Classifier& classifier, const Kernels& kernels, const std::vector<StepRow>& rows,
-                      const float* states, int dim, Scratch& scratch) {
-    const int count = (int)rows.size();
+void WordScores::make(const Model& model, int n, const std::vector<StepRow>& rows, const float* states,
+                      Scratch& scratch) {
+    const Classifier& classifier = model.classifier(n);
+    const int count = (int)rows.size(), dim = model.shape.decoder_dim;
     at_.resize(count);
     unselective_.clear();
     size_t room = 0;
     int vocab = 0;
     for (int r = 0; r < count; ++r) {
         const SentenceWords& words = rows[r].words();
-        room += Classifier::room_for(words.count);
+        room += classifier.room_for(words.count);
         if (!words.tokens.empty()) continue;
         unselective_.push_back(r);
         vocab = words.count;
@@ -22,13 +23,15 @@ void WordScores::make(const Classifier& classifier, const Kernels& kernels, cons
     for (int r = 0, next; r < count; r = next) {  // the rows of a sentence have the same words
         for (next = r + 1; next < count && rows[next].sentence == rows[r].sentence; ++next) {
         }
-        const SentenceWords& words = rows[r].words();
-        if (words.tokens.empty()) continue;
-        classifier.score_some(kernels, states + (size_t)r * dim, next - r, words.tokens.data(), words.count, scores,
+        if (rows[r].words().tokens.empty()) continue;
+        Source& source = *rows[r].sentence->source;
+        source.gathered.resize(model.classifiers.size());
+        Matrix& gathered = source.gathered[&classifier - model.classifiers.data()];
+        classifier.score_some(model.kernels, states + (size_t)r * dim, next - r, source.words.tokens, gathered, scores,
                               scratch);
-        for (int row = r; row < next; ++row, scores += Classifier::room_for(words.count)) at_[row] = scores;
+        for (int row = r; row < next; ++row, scores += classifier.room_for(source.words.count)) at_[row] = scores;
     }
-    if (!unselective_.empty()) make_all(classifier, kernels, states, dim, vocab, scores, scratch);
+    if (!unselective_.empty()) make_all(classifier, model.kernels, states, dim, vocab, scores, scratch);
 }
 
 void WordScores::make_all(const Classifier& classifier, const Kernels& kernels, const float* states, int dim,
@@ -57,7 +60,7 @@ void Words::score(Step& step) {
         float* states = states_.at_least(chosen_.size() * dim);
         for (size_t i = 0; i < chosen_.size(); ++i)
             std::memcpy(states + i * dim, nodes_.state(step.nodes[chosen_[i].row]), sizeof(float) * dim);
-        scores_[n].make(model_.classifier(n), model_.kernels, chosen_, states, dim, scratch_);
+        scores_[n].make(model_, n, chosen_, states, scratch_);
         for (size_t i = 0; i < chosen_.size(); ++i) step.logits[chosen_[i].row] = scores_[n].of((int)i);
     }
 }

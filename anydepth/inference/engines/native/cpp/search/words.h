@@ -12,10 +12,10 @@ namespace anydepth {
 // The scores of the words of some rows at one exit.
 class WordScores {
   public:
-    // Of rows whose `states` stand one after the other, those of a sentence together. Rows of sentences
-    // that may use all words share one product; what a row points to stays until the next call.
-    void make(const Classifier& classifier, const Kernels& kernels, const std::vector<StepRow>& rows,
-              const float* states, int dim, Scratch& scratch);
+    // By the classifier of exit n, of rows that stand in `states` one after the other, those of a
+    // sentence together. Rows of sentences that may use all words share one product; what a row points
+    // to stays until the next call.
+    void make(const Model& model, int n, const std::vector<StepRow>& rows, const float* states, Scratch& scratch);
     float* of(int place) const { return at_[place]; }
 
   private:
