@@ -1,0 +1,127 @@
+"""Sentences of many requests, searched together: who has to wait waits for others' turns, not for
+others' books."""
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from anydepth.exits.policies import Policy
+from anydepth.inference.engines.engine import Engine
+from anydepth.search.beam import Hypothesis
+from anydepth.search.decoding import SearchSettings
+
+TOGETHER = 32  # sentences of one search: a larger one is no faster, and the next in line would wait longer
+
+
+@dataclass(eq=False)
+class WaitingSentence:
+    """A sentence that waits for its search, as tokens without EOS."""
+
+    ids: Sequence[int]
+    policy: Policy
+    settings: SearchSettings
+    future: "Future[list[Hypothesis]]" = field(default_factory=Future)
+
+    @property
+    def group(self) -> Hashable:
+        """What sentences that are searched together have in common."""
+        return self.policy.name, replace(self.settings, words=None), id(self.settings.words)
+
+
+class Desk:
+    """Takes sentences from any thread and searches them in one of its own.
+
+    A search takes the sentences that wait, in turns from each owner, as far as they want the same
+    policy and settings as the first in line. A sentence alone is searched at once.
+    """
+
+    def __init__(self, engine: Engine, *, on_search: Callable[[int], None] = lambda sentences: None) -> None:
+        """`on_search` is told how many sentences each search takes."""
+        self.engine, self.on_search = engine, on_search
+        self.lines: OrderedDict[str, deque[WaitingSentence]] = OrderedDict()  # of each owner, who is next first
+        self.changed = threading.Condition()
+        self.is_closed = False
+        self.thread = threading.Thread(target=self._work, name="desk", daemon=True)
+        self.thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many sentences wait for their search."""
+        with self.changed:
+            return sum(map(len, self.lines.values()))
+
+    def waiting_of(self, owner: str) -> int:
+        """How many of them are of `owner`."""
+        with self.changed:
+            return len(self.lines.get(owner, ()))
+
+    def submit(
+        self, ids: Sequence[int], policy: Policy, settings: SearchSettings, *, owner: str
+    ) -> "Future[list[Hypothesis]]":
+        """The best hypotheses of a sentence, as soon as they are found; cancelling the future takes
+        the sentence out of the line."""
+        sentence = WaitingSentence(ids, policy, settings)
+        with self.changed:
+            if self.is_closed:
+                raise RuntimeError("the desk is closed")
+            self.lines.setdefault(owner, deque()).append(sentence)
+            self.changed.notify()
+        return sentence.future
+
+    def close(self) -> None:
+        """Ends the thread when all that was submitted is searched."""
+        with self.changed:
+            self.is_closed = True
+            self.changed.notify()
+        self.thread.join()
+
+    def _work(self) -> None:
+        while batch := self._next_batch():
+            self.on_search(len(batch))
+            self._search(batch)
+
+    def _next_batch(self) -> list[WaitingSentence]:
+        """The sentences of the next search; none when the desk is closed and all is done."""
+        with self.changed:
+            while True:
+                self.changed.wait_for(lambda: self.lines or self.is_closed)
+                if not self.lines:
+                    return []
+                if batch := self._take():
+                    return batch
+
+    def _take(self) -> list[WaitingSentence]:
+        """Sentences of one group, one from each owner in turn; cancelled ones are dropped."""
+        batch: list[WaitingSentence] = []
+        group: Hashable = None
+        passed_over = 0  # owners in a row whose next sentence is of another group
+        while self.lines and passed_over < len(self.lines) and len(batch) < TOGETHER:
+            owner, line = next(iter(self.lines.items()))
+            self.lines.move_to_end(owner)
+            if not batch or line[0].group == group:
+                sentence, passed_over = line.popleft(), 0
+                if sentence.future.set_running_or_notify_cancel():
+                    group = sentence.group
+                    batch.append(sentence)
+            else:
+                passed_over += 1
+            if not line:
+                del self.lines[owner]
+        return batch
+
+    def _search(self, batch: Sequence[WaitingSentence]) -> None:
+        """Searches a batch; where that fails, each sentence alone, so that one cannot spoil others."""
+        first = batch[0]
+        try:
+            found = self.engine.search([each.ids for each in batch], first.policy, first.settings)
+        except Exception as error:
+            if len(batch) == 1:
+                first.future.set_exception(error)
+            else:
+                for each in batch:
+                    self._search([each])
+            return
+        for each, hypotheses in zip(batch, found, strict=True):
+            each.future.set_result(hypotheses)
