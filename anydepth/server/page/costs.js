@@ -2,6 +2,7 @@
 
 import { element } from './element.js';
 
+const TIME = 'Time (measured once)';
 const figure = (value) => (value >= 100 ? value.toFixed(0) : value.toFixed(1));
 
 // Fills `place` with a row for blocks, computing and time; `full` may be still on its way.
@@ -10,8 +11,8 @@ export function showCosts(place, depth, full) {
     ['Blocks a word', `${figure(depth.average_exit)} of ${depth.blocks}`, depth.average_exit / depth.blocks],
     ['Computing (FLOPs)', `${Math.round(depth.flops_share * 100)}% of full depth`, depth.flops_share],
     full
-      ? ['Time', `${figure(depth.milliseconds)} of ${figure(full.milliseconds)} ms`, depth.milliseconds / full.milliseconds]
-      : ['Time', `${figure(depth.milliseconds)} ms`, 0],
+      ? [TIME, `${figure(depth.milliseconds)} of ${figure(full.milliseconds)} ms`, depth.milliseconds / full.milliseconds]
+      : [TIME, `${figure(depth.milliseconds)} ms`, 0],
   ];
   place.replaceChildren(...rows.flatMap(([name, value, share]) => {
     const bar = element('span', { class: share > 1 ? 'share over' : 'share', 'aria-hidden': 'true' });
@@ -36,6 +37,7 @@ export function savingSentence(depth, isFullDepth, differences) {
 // What the quality of a depth was on test sentences, beside full depth; empty where it was not measured.
 export function qualitySentence(depth, full) {
   if (depth.is_full_depth || !depth.bleu || !full.bleu) return '';
-  const share = Math.round((depth.bleu / full.bleu) * 100);
-  return `Measured on many sentences: ${share}% of the quality of full depth (BLEU ${depth.bleu.toFixed(1)} of ${full.bleu.toFixed(1)}).`;
+  const share = ((100 * depth.bleu) / full.bleu).toFixed(1);
+  const scores = `BLEU ${depth.bleu.toFixed(1)} of ${full.bleu.toFixed(1)}`;
+  return `Measured on many sentences: ${share}% of the quality of full depth (${scores}).`;
 }
