@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from anydepth.inference.translator import Translation
@@ -18,6 +18,7 @@ class ServerCounters:
     """Requests, searches and depths since the server started."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second figure for each, which nobody asked for
         self.registry = own = CollectorRegistry()
         self.requests = Counter(named("requests"), "Requests that were answered", ["route", "status"], registry=own)
         self.seconds = Histogram(

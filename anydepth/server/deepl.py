@@ -28,7 +28,8 @@ def deepl_routes(service: TranslationService) -> APIRouter:
         question = checked_question(DeepLQuestion, values)
         return JSONResponse(await service.while_connected(request, translated_texts(service, request, question, owner)))
 
-    @router.api_route("/languages", methods=["GET", "POST"], **answers(list[DeepLLanguage], DeepLErrorAnswer))
+    @router.get("/languages", **answers(list[DeepLLanguage], DeepLErrorAnswer))
+    @router.post("/languages", **answers(list[DeepLLanguage], DeepLErrorAnswer))
     async def languages(request: Request) -> Response:
         """List source languages, or target languages with `type=target`."""
         service.admit(request)
@@ -39,7 +40,8 @@ def deepl_routes(service: TranslationService) -> APIRouter:
             [{"language": code.upper(), "name": language_name(code), "supports_formality": False} for code in codes]
         )
 
-    @router.api_route("/usage", methods=["GET", "POST"], **answers(DeepLUsage, DeepLErrorAnswer))
+    @router.get("/usage", **answers(DeepLUsage, DeepLErrorAnswer))
+    @router.post("/usage", **answers(DeepLUsage, DeepLErrorAnswer))
     async def usage(request: Request) -> Response:
         """Tell how many characters the client had translated since the server started."""
         owner = service.admit(request)

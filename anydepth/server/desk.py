@@ -93,21 +93,22 @@ class Desk:
                     return batch
 
     def _take(self) -> list[WaitingSentence]:
-        """Sentences of one group, one from each owner in turn; cancelled ones are dropped."""
+        """Sentences of one group, one from each owner in turn; cancelled ones are dropped. Owners
+        who were passed over, because they want something else, stay first in line."""
         batch: list[WaitingSentence] = []
-        group: Hashable = None
-        passed_over = 0  # owners in a row whose next sentence is of another group
-        while self.lines and passed_over < len(self.lines) and len(batch) < TOGETHER:
-            owner, line = next(iter(self.lines.items()))
-            self.lines.move_to_end(owner)
-            if not batch or line[0].group == group:
-                sentence, passed_over = line.popleft(), 0
-                if sentence.future.set_running_or_notify_cancel():
-                    group = sentence.group
-                    batch.append(sentence)
+        turns = deque(self.lines)
+        while turns and len(batch) < TOGETHER:
+            owner = turns.popleft()
+            line = self.lines[owner]
+            if batch and line[0].group != batch[0].group:
+                continue
+            sentence = line.popleft()
+            if sentence.future.set_running_or_notify_cancel():
+                batch.append(sentence)
+            if line:
+                turns.append(owner)
+                self.lines.move_to_end(owner)
             else:
-                passed_over += 1
-            if not line:
                 del self.lines[owner]
         return batch
 

@@ -21,6 +21,7 @@ HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 ]
+FAILED = 500
 OTHER = "other"  # the route of a path that there is not
 
 
@@ -48,6 +49,9 @@ class Gate:
         self.counters.in_flight.inc()
         try:
             await self.app(scope, LimitedBody(scope, receive, self.limits), answered)
+        except Exception:
+            status = status or FAILED  # the layer around this one answers
+            raise
         finally:
             self.counters.in_flight.dec()
             seconds, route = time.perf_counter() - started, getattr(scope.get("route"), "path", OTHER)

@@ -95,7 +95,7 @@ async def translated(
         for text in question.texts
     ]
     order = TranslationOrder(
-        question.texts, owner, question.format or "text", question.budget, question.alternatives, question.exits
+        question.texts, owner, question.text_format, question.budget, question.alternatives, question.exits
     )
     texts = await service.translate(request, order, [found.language for found in languages], target)
     answer: dict[str, Sequence[object]] = {"translatedText": [text.text for text in texts]}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anydepth.errors import UsageError
+from anydepth.files.reading import shortened
 from anydepth.inference.translator import Translator
 from anydepth.server.budgets import RunBudgets
 from anydepth.server.desk import Desk
@@ -52,7 +53,7 @@ class ServedPairs:
         """The pair of these languages; others are refused in LibreTranslate's words."""
         for code in (source, target):
             if code not in self.codes:
-                raise Refusal(400, f"{code} is not supported")
+                raise Refusal(400, f"{shortened(code)} is not supported")
         if (source, target) not in self.pairs:
             raise Refusal(
                 400,
@@ -68,7 +69,7 @@ class ServedPairs:
     def detect_source(self, text: str, target: str) -> DetectedLanguage:
         """The most likely language of `text` among those that can be translated to `target`."""
         if target not in self.codes:
-            raise Refusal(400, f"{target} is not supported")
+            raise Refusal(400, f"{shortened(target)} is not supported")
         for found in self.detect(text):
             if (found.language, target) in self.pairs:
                 return found

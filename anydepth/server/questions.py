@@ -1,13 +1,13 @@
 """What a client asks: JSON, a form or a query, read into one typed question."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from anydepth.files.reading import Unreadable, check_text, first_problem, parse_json
+from anydepth.files.reading import Unreadable, check_text, first_problem, parse_json, shortened
 from anydepth.server.budgets import Budget
 from anydepth.server.refusals import Refusal, missing, too_much
 from anydepth.server.serving_limits import ServingLimits
@@ -21,6 +21,14 @@ MULTIPART = "multipart/form-data"
 Question = TypeVar("Question", bound=BaseModel)
 
 
+def checked_texts(value: object) -> object:
+    """`value`, which must be a text or a list of texts, or missing."""
+    texts = value if isinstance(value, list) else [value]
+    if value is not None and not all(isinstance(text, str) for text in texts):
+        raise ValueError("it must be a text or a list of texts")
+    return value
+
+
 class TranslateQuestion(BaseModel):
     """What POST /translate takes; all beyond LibreTranslate's own parameters is optional."""
 
@@ -29,7 +37,11 @@ class TranslateQuestion(BaseModel):
     q: str | list[str] | None = Field(None, description="The text to translate, or a list of texts.")
     source: str | None = Field(None, description='The language of the text, as in "de"; "auto" finds out.')
     target: str | None = Field(None, description='The language to translate to, as in "en".')
-    format: TextFormat | None = Field(None, description="Plain text, which is the default, or HTML, whose tags stay.")
+    format: str | None = Field(
+        None,
+        description="Plain text, which is the default, or HTML, whose tags stay.",
+        json_schema_extra={"enum": [*get_args(TextFormat), None]},
+    )
     alternatives: int = Field(0, ge=0, description="How many more translations to give.")
     api_key: str | None = Field(None, description="The key, where the server wants one.")
     average_exit: Share | None = Field(None, description="Wish: the best tuned point of at most this average exit.")
@@ -40,10 +52,27 @@ class TranslateQuestion(BaseModel):
     vocabulary: str | None = Field(None, description='The words to choose from, as in "full" or "table:100".')
     exits: bool = Field(False, description="Whether to tell how deep each word went.")
 
+    @field_validator("q", mode="before")
+    @classmethod
+    def is_text(cls, value: object) -> object:
+        """Refuses what is neither a text nor a list of texts."""
+        return checked_texts(value)
+
     @property
     def texts(self) -> list[str]:
         """The texts to translate."""
         return [] if self.q is None else [self.q] if isinstance(self.q, str) else self.q
+
+    @property
+    def text_format(self) -> TextFormat:
+        """What the texts are; anything that is neither plain nor HTML is refused in LibreTranslate's
+        words."""
+        match self.format or "text":
+            case "text":
+                return "text"
+            case "html":
+                return "html"
+        raise Refusal(400, f"{shortened(str(self.format))} format is not supported")
 
     @property
     def budget(self) -> Budget:
@@ -58,6 +87,12 @@ class DetectQuestion(BaseModel):
 
     q: str | list[str] | None = Field(None, description="The text whose language is asked for.")
     api_key: str | None = Field(None, description="The key, where the server wants one.")
+
+    @field_validator("q", mode="before")
+    @classmethod
+    def is_text(cls, value: object) -> object:
+        """Refuses what is neither a text nor a list of texts."""
+        return checked_texts(value)
 
 
 class DeepLQuestion(BaseModel):

@@ -27,6 +27,7 @@ PAGE_KINDS = {
     ".png": "image/png",
     ".ico": "image/x-icon",
 }
+HALF_READ = (408, 413)  # refused before all of the request has come, so the connection cannot go on
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,12 +40,13 @@ def make_web(service: TranslationService, *, origins: Sequence[str] = ()) -> Fas
         title="anydepth",
         version=__version__,
         description="Translation with a budget of depth for each request.",
-        openapi_url="/spec",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
     )
     app.include_router(libretranslate_routes(service))
     app.include_router(deepl_routes(service))
+    app.add_api_route("/spec", lambda: JSONResponse(app.openapi()), methods=["GET"], include_in_schema=False)
     add_page(app, PAGE)
     app.add_exception_handler(Refusal, refused)
     app.add_exception_handler(UsageError, unusable)
@@ -72,7 +74,9 @@ def add_page(app: FastAPI, folder: Path) -> None:
 def error_answer(request: Request, status: int, sentence: str, *, retry_after: int | None = None) -> Response:
     """A sentence as LibreTranslate's clients read it, or as DeepL's do on its routes."""
     name = "message" if request.url.path.startswith(f"{PREFIX}/") else "error"
-    headers = None if retry_after is None else {"Retry-After": str(retry_after)}
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    if status in HALF_READ:
+        headers["Connection"] = "close"
     return JSONResponse({name: sentence}, status_code=status, headers=headers)
 
 
