@@ -10,6 +10,7 @@ from torch import Tensor
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import Policy
+from anydepth.inference.engines.open_search import OpenSearch
 from anydepth.inference.engines.plain_search import plain_search, plain_search_every_exit
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
@@ -74,6 +75,11 @@ class Engine(ABC):
         counted."""
         return None
 
+    def open_search(self, *, batch_tokens: int, batch_sentences: int | None = None) -> OpenSearch | None:
+        """A search that stays open, whose batches have these limits for each thread; None if the
+        engine has no such search, which is the default."""
+        return None
+
     def search(
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
     ) -> list[list[Hypothesis]]:
@@ -84,16 +90,22 @@ class Engine(ABC):
         """
         if not sequences:
             return []
-        if settings.words is not None:
-            self.check_words(settings.words)
-        reason = self.supports(policy)
-        if reason is None and settings.words is not None:
-            reason = self.supports_words(settings.words)
+        reason = self.reason_against(policy, settings)
         if reason is not None:
             self.tell_once(reason)
             self.check(sequences, settings)
             return plain_search(self.model, sequences, policy, settings)
         return self.own_search(sequences, policy, settings)
+
+    def reason_against(self, policy: Policy, settings: SearchSettings) -> str | None:
+        """None if the engine can search with this policy among these words, else the reason why it
+        cannot; words that are not of the model are refused."""
+        if settings.words is not None:
+            self.check_words(settings.words)
+        reason = self.supports(policy)
+        if reason is None and settings.words is not None:
+            reason = self.supports_words(settings.words)
+        return reason
 
     def check_words(self, words: WordSelection) -> None:
         """Refuses a selection of words of other vocabularies, or another encoder, than the model's."""

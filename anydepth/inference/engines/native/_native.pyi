@@ -51,11 +51,10 @@ class Settings:
         banned: Sequence[int],
         eos: int,
         bos: int,
-        batch_sentences: int,
-        batch_tokens: int,
-        is_deferred: bool = ...,
-        threads: int = ...,
     ) -> None: ...
+
+class Batching:
+    def __init__(self, *, sentences: int, tokens: int, is_deferred: bool = ..., threads: int = ...) -> None: ...
 
 class Found:
     tokens: list[int]
@@ -75,6 +74,22 @@ class Counts:
     seconds: dict[str, float]
 
 class Selection: ...
+
+class OpenSearch:
+    def submit(
+        self,
+        number: int,
+        owner: int,
+        source: Sequence[int],
+        limit: int,
+        policy: Policy,
+        settings: Settings,
+        selection: Selection | None = ...,
+    ) -> None: ...
+    def cancel(self, number: int) -> bool: ...
+    def take(self, timeout_ms: int) -> list[tuple[int, list[Found]]] | None: ...
+    def close(self, drain: bool) -> None: ...
+    def join(self) -> Counts: ...
 
 class Engine:
     instructions: str
@@ -108,5 +123,7 @@ class Engine:
         limits: Sequence[int],
         policy: Policy,
         settings: Settings,
+        batching: Batching,
         selection: Selection | None = ...,
     ) -> tuple[list[list[Found]], Counts]: ...
+    def open(self, batching: Batching) -> OpenSearch: ...

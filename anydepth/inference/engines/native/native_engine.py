@@ -1,6 +1,7 @@
 """The compiled engine behind the same contract as the plain step: same tokens, same exits, less
 time."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,9 @@ from anydepth.exits.policies import (
 )
 from anydepth.exits.thresholds import ThresholdExit
 from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.native.found import read_hypotheses
+from anydepth.inference.engines.native.native_open_search import NativeOpenSearch, NativeRequest
+from anydepth.inference.engines.open_search import OpenSearch
 from anydepth.model.checkpoint import model_tensors
 from anydepth.model.source import EncodedSource
 from anydepth.model.transformer import sinusoids
@@ -92,6 +96,7 @@ class NativeEngine(Engine):
         )
         # those used last, as C++ knows them; each is kept with its object, so that no other has its id
         self.selections: dict[int, tuple[WordSelection, _native.Selection]] = {}
+        self.lock = threading.Lock()  # of the selections and the FLOPs, which open searches share
         self.flops = 0
         self.counts: _native.Counts | None = None  # of the last search
 
@@ -135,16 +140,22 @@ class NativeEngine(Engine):
         """The selection as the compiled search knows it, kept for the next search."""
         if words is None:
             return None
-        if id(words) not in self.selections:
-            if len(self.selections) == MOST_SELECTIONS:
-                self.selections.pop(next(iter(self.selections)))
-            self.selections[id(words)] = words, make_selection(self.engine, words)
-        return self.selections[id(words)][1]
+        with self.lock:
+            if id(words) not in self.selections:
+                if len(self.selections) == MOST_SELECTIONS:
+                    self.selections.pop(next(iter(self.selections)))
+                self.selections[id(words)] = words, make_selection(self.engine, words)
+            return self.selections[id(words)][1]
 
     def executed_flops(self) -> int:
         """FLOPs that the decoder has executed in all searches so far, those of every hypothesis of
-        the beam and of deferred copies."""
+        the beam and of deferred copies; an open search counts when it has ended."""
         return self.flops
+
+    def note_counts(self, counts: "_native.Counts") -> None:
+        """Adds what a search has done."""
+        with self.lock:
+            self.flops += counts.decoder_flops
 
     def own_search(
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
@@ -158,36 +169,39 @@ class NativeEngine(Engine):
             [[*ids, EOS] for ids in sequences],
             limits.tolist(),
             translated,
-            _native.Settings(
-                beam=settings.beam,
-                best=settings.best,
-                length_penalty=settings.length_penalty,
-                banned=settings.never_produced,
-                eos=EOS,
-                bos=BOS,
-                batch_sentences=settings.batch_sentences or SENTENCES,
-                batch_tokens=settings.batch_tokens,
-                is_deferred=self.is_deferred,
-                threads=self.threads,
-            ),
+            native_settings(settings),
+            self.batching(settings.batch_tokens, settings.batch_sentences),
             self.native_selection(settings.words),
         )
-        self.flops += counts.decoder_flops
+        self.note_counts(counts)
         self.counts = counts
-        return [
-            [
-                Hypothesis(
-                    each.tokens,
-                    each.exits,
-                    each.token_scores,
-                    each.score,
-                    each.has_finished,
-                    None if settings.words is None else each.words,
-                )
-                for each in hypotheses
-            ]
-            for hypotheses in found
-        ]
+        return [read_hypotheses(hypotheses, is_selective=settings.words is not None) for hypotheses in found]
+
+    def open_search(self, *, batch_tokens: int, batch_sentences: int | None = None) -> OpenSearch:
+        """The compiled search with a worker for each thread; what it refuses is refused when it is
+        submitted."""
+        search = self.engine.open(self.batching(batch_tokens, batch_sentences))
+        return NativeOpenSearch(search, self.request, self.note_counts)
+
+    def request(self, ids: Sequence[int], policy: Policy, settings: SearchSettings) -> NativeRequest:
+        """What the compiled search is given of one sentence; a policy or words that it does not know
+        are refused with the reason."""
+        if reason := self.reason_against(policy, settings):
+            raise UsageError(f"the open search of the {self.name} engine cannot: {reason}; use Engine.search")
+        source, mask = make_source([ids])
+        limits = settings.limits(mask, max_length=self.model.config.max_length)
+        self.check_tables(source, limits)
+        limit = int(limits)
+        translated = native_policy(policy, source, mask, limit=limit)
+        return NativeRequest(
+            [*ids, EOS], limit, translated, native_settings(settings), self.native_selection(settings.words)
+        )
+
+    def batching(self, tokens: int, sentences: int | None) -> "_native.Batching":
+        """The limits of a batch, and who makes it."""
+        return _native.Batching(
+            sentences=sentences or SENTENCES, tokens=tokens, is_deferred=self.is_deferred, threads=self.threads
+        )
 
     def own_search_every_exit(
         self, sequences: Sequence[Sequence[int]], settings: SearchSettings
@@ -208,6 +222,18 @@ class NativeEngine(Engine):
         found = self.search(copies, ForcedExits(exits, model_blocks=blocks), many)
         starts = range(0, len(found), blocks)
         return [[hypotheses[0] for hypotheses in found[start : start + blocks]] for start in starts]
+
+
+def native_settings(settings: SearchSettings) -> "_native.Settings":
+    """How wide to search and how to rank, for the compiled search."""
+    return _native.Settings(
+        beam=settings.beam,
+        best=settings.best,
+        length_penalty=settings.length_penalty,
+        banned=settings.never_produced,
+        eos=EOS,
+        bos=BOS,
+    )
 
 
 def make_selection(engine: "_native.Engine", words: WordSelection) -> "_native.Selection":

@@ -1,4 +1,4 @@
-// What Python sees: an engine made from the tensors of a model, and its search.
+// What Python sees: an engine made from the tensors of a model, and its searches.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 
+#include "search/open_search.h"
 #include "search/search.h"
 
 namespace py = pybind11;
@@ -36,6 +38,18 @@ const Kernels& kernels_named(const std::string& name) {
     throw py::value_error("this processor has no " + name);
 }
 
+// `plan` is which of the policy's plans is that of the sentence.
+RequestPointer make_request(int64_t number, std::vector<int> source, int limit, size_t plan,
+                            std::shared_ptr<const Terms> terms) {
+    auto request = std::make_shared<Request>();
+    request->number = number;
+    request->source = std::move(source);
+    request->limit = limit;
+    request->plan = plan;
+    request->terms = std::move(terms);
+    return request;
+}
+
 class Engine {
   public:
     Engine(const Shape& shape, const std::map<std::string, Tensor>& tensors,
@@ -45,18 +59,26 @@ class Engine {
           model_(kernels_named(instructions), shape, is_int8, kind_of(halting), halting_units, classifiers,
                  [this](const std::string& name) { return tensors_.at(name).data(); }) {}
 
-    py::tuple search(const std::vector<std::vector<int>>& sources, const std::vector<int>& limits,
-                     const Policy& policy, const Settings& settings, const Selection* selection) const {
+    py::tuple search(std::vector<std::vector<int>> sources, const std::vector<int>& limits, const Policy& policy,
+                     const Settings& settings, const Batching& batching,
+                     std::shared_ptr<const Selection> selection) const {
         Counts counts;
         std::vector<std::vector<Found>> found;
         {
             const py::gil_scoped_release release;
-            found = anydepth::search(model_, sources, limits, policy, selection, settings, counts, [] {
+            const auto terms = std::make_shared<const Terms>(Terms{policy, settings, std::move(selection)});
+            std::vector<RequestPointer> requests;
+            for (size_t s = 0; s < sources.size(); ++s)
+                requests.push_back(make_request((int64_t)s, std::move(sources[s]), limits.at(s), s, terms));
+            found = anydepth::search(model_, std::move(requests), batching, counts, [] {
                 const py::gil_scoped_acquire acquire;
                 if (PyErr_CheckSignals() != 0) throw py::error_already_set();
             });
         }
         return py::make_tuple(found, counts);
+    }
+    std::unique_ptr<OpenSearch> open(const Batching& batching) const {
+        return std::make_unique<OpenSearch>(model_, batching);
     }
     const char* instructions() const { return model_.kernels.name; }
 
@@ -157,16 +179,46 @@ void bind_given(py::module_& module) {
              }),
              py::kw_only(), py::arg("rule"), py::arg("thresholds") = std::vector<float>{}, py::arg("shortlist") = 0,
              py::arg("plans") = std::vector<std::vector<int>>{}, py::arg("is_halting_watched") = false);
-    py::class_<Selection>(module, "Selection");
+    py::class_<Selection, std::shared_ptr<Selection>>(module, "Selection");
     py::class_<Settings>(module, "Settings")
-        .def(py::init([](int beam, int best, double length_penalty, std::vector<int> banned, int eos, int bos,
-                         int batch_sentences, int64_t batch_tokens, bool is_deferred, int threads) {
-                 return Settings{beam, best,            length_penalty, std::move(banned), eos,
-                                 bos,  batch_sentences, batch_tokens,   is_deferred,       threads};
+        .def(py::init([](int beam, int best, double length_penalty, std::vector<int> banned, int eos, int bos) {
+                 return Settings{beam, best, length_penalty, std::move(banned), eos, bos};
              }),
              py::kw_only(), py::arg("beam"), py::arg("best"), py::arg("length_penalty"), py::arg("banned"),
-             py::arg("eos"), py::arg("bos"), py::arg("batch_sentences"), py::arg("batch_tokens"),
-             py::arg("is_deferred") = true, py::arg("threads") = 1);
+             py::arg("eos"), py::arg("bos"));
+    py::class_<Batching>(module, "Batching")
+        .def(py::init([](int sentences, int64_t tokens, bool is_deferred, int threads) {
+                 if (sentences < 1 || threads < 1) throw py::value_error("a batch needs a sentence and a thread");
+                 return Batching{sentences, tokens, is_deferred, threads};
+             }),
+             py::kw_only(), py::arg("sentences"), py::arg("tokens"), py::arg("is_deferred") = true,
+             py::arg("threads") = 1);
+}
+
+void bind_open_search(py::module_& module) {
+    py::class_<OpenSearch>(module, "OpenSearch")
+        .def(
+            "submit",
+            [](OpenSearch& open, int64_t number, int64_t owner, std::vector<int> source, int limit,
+               const Policy& policy, const Settings& settings, std::shared_ptr<const Selection> selection) {
+                auto terms = std::make_shared<const Terms>(Terms{policy, settings, std::move(selection)});
+                RequestPointer request = make_request(number, std::move(source), limit, 0, std::move(terms));
+                request->owner = owner;
+                open.queue().submit(std::move(request));
+            },
+            py::arg("number"), py::arg("owner"), py::arg("source"), py::arg("limit"), py::arg("policy"),
+            py::arg("settings"), py::arg("selection") = nullptr)
+        .def("cancel", [](OpenSearch& open, int64_t number) { return open.queue().cancel(number); }, py::arg("number"))
+        .def(
+            "take",
+            [](OpenSearch& open, int64_t timeout_ms) {
+                return open.queue().results(std::chrono::milliseconds(timeout_ms));
+            },
+            py::arg("timeout_ms"), py::call_guard<py::gil_scoped_release>())
+        .def(
+            "close", [](OpenSearch& open, bool drain) { drain ? open.queue().close() : open.queue().stop(); },
+            py::arg("drain"))
+        .def("join", &OpenSearch::join, py::call_guard<py::gil_scoped_release>());
 }
 
 // What a search gives back.
@@ -202,6 +254,7 @@ PYBIND11_MODULE(_native, module) {
                py::arg("instructions") = "");
     bind_given(module);
     bind_found(module);
+    bind_open_search(module);
     py::class_<Engine>(module, "Engine")
         .def(py::init<const Shape&, const std::map<std::string, Tensor>&, const std::vector<std::string>&,
                       const std::string&, int, bool, const std::string&>(),
@@ -213,5 +266,6 @@ PYBIND11_MODULE(_native, module) {
              py::arg("starts") = std::vector<int>{}, py::arg("words") = std::vector<int>{},
              py::arg("weight") = py::none(), py::arg("bias") = py::none(), py::arg("least_odds") = 0.0f)
         .def("search", &Engine::search, py::arg("sources"), py::arg("limits"), py::arg("policy"), py::arg("settings"),
-             py::arg("selection") = nullptr);
+             py::arg("batching"), py::arg("selection") = nullptr)
+        .def("open", &Engine::open, py::arg("batching"), py::keep_alive<0, 1>());
 }

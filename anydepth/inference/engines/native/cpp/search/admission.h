@@ -14,27 +14,29 @@ namespace anydepth {
 
 class Admission {
   public:
-    Admission(Job& job, Decisions& decisions, Scratch& scratch, Meter& meter)
+    Admission(const Job& job, Decisions& decisions, Scratch& scratch, Meter& meter)
         : job_(job), decisions_(decisions), scratch_(scratch), meter_(meter) {}
 
-    // Adds sentences to `active` up to the limits of a batch, or as many as are left.
+    // Adds sentences to `active` up to the limits of a batch, or as many as there are; waits for one if
+    // nothing is active, and adds none only if there will be no more.
     void admit(Sentences& active);
 
   private:
-    void encode_more();
-    std::unique_ptr<Sentence> make_sentence(int number) const;
-    bool is_repeated(int number) const;
+    bool has_room(const Sentences& active, const Sentence& more) const;
+    void encode_more(int active);
+    void prepare(RequestPointer request);
+    bool is_repeated(const Request& request) const;
     void encode();
-    SentenceWords choose_words(const int* pieces, int length, const float* memory);
+    SentenceWords choose_words(const Request& request, const float* memory);
 
-    Job& job_;
+    const Job& job_;
     Decisions& decisions_;
     Scratch& scratch_;
     Meter& meter_;
-    Sentences waiting_;     // encoded, the next one last
-    int last_number_ = -1;  // the sentence taken last, and its source
+    Sentences waiting_;                            // encoded, the next one last
+    std::shared_ptr<const Request> last_request_;  // the sentence taken last, and its source
     std::shared_ptr<Source> last_source_;
-    std::vector<Source*> fresh_;  // to be encoded: their tokens one after the other, and where each begins
+    std::vector<const Sentence*> fresh_;  // to be encoded: their tokens one after the other, and where each begins
     std::vector<int> tokens_, starts_;
     Buffer<float> memory_;
 };

@@ -17,8 +17,8 @@ void Beam::choose(Sentences& active, const Step& step) {
         const bool is_over = advance(sentence, step.exits.data() + row);
         row += width;
         if (is_over) {
-            for (const Row& each : sentence.rows) nodes_.release(each.path.back());
-            results_[sentence.number] = ranked(sentence);
+            release(sentence);
+            queue_.give(*sentence.request, ranked(sentence));
         } else {
             if (kept != s) active[kept] = std::move(active[s]);
             ++kept;
@@ -27,12 +27,26 @@ void Beam::choose(Sentences& active, const Step& step) {
     active.resize(kept);
 }
 
+void Beam::drop_cancelled(Sentences& active) {
+    const auto is_cancelled = [&](const std::unique_ptr<Sentence>& sentence) {
+        if (!sentence->request->is_cancelled) return false;
+        release(*sentence);
+        return true;
+    };
+    active.erase(std::remove_if(active.begin(), active.end(), is_cancelled), active.end());
+}
+
+void Beam::release(const Sentence& sentence) {
+    for (const Row& row : sentence.rows)
+        if (!row.path.empty()) nodes_.release(row.path.back());
+}
+
 // The best continuations of a sentence, whose rows have the numbers from `first` on in the step.
 void Beam::make_candidates(const Sentence& sentence, const Step& step, int first) {
     const int width = (int)sentence.rows.size();
     const SentenceWords& words = sentence.source->words;
     const int64_t continuations = (int64_t)width * (words.count - (int)words.banned.size());
-    const int count = (int)std::min<int64_t>(2LL * settings_.beam, continuations);
+    const int count = (int)std::min<int64_t>(2LL * sentence.settings().beam, continuations);
     candidates_.clear();
     end_scores_.clear();
     for (int place = 0; place < width; ++place) offer(sentence.rows[place], words, step, first + place, place, count);
@@ -64,8 +78,8 @@ void Beam::offer(const Row& row, const SentenceWords& words, const Step& step, i
 // the sentence is over. `exits` are those of its rows.
 bool Beam::advance(Sentence& sentence, const int* exits) {
     take(sentence, exits);
-    if (sentence.finished >= settings_.beam) return true;
-    if (sentence.limit <= sentence.time) {
+    if (sentence.finished >= sentence.settings().beam) return true;
+    if (sentence.request->limit <= sentence.time) {
         end_at_limit(sentence, exits);
         return true;
     }
@@ -76,13 +90,14 @@ bool Beam::advance(Sentence& sentence, const int* exits) {
 // Records the candidates that end and those that become new rows.
 void Beam::take(Sentence& sentence, const int* exits) {
     const int old_width = (int)sentence.rows.size(), count = (int)candidates_.size();
-    const int beam = settings_.beam, width = std::min(beam, count - old_width);
+    const int beam = sentence.settings().beam, eos = sentence.settings().eos;
+    const int width = std::min(beam, count - old_width);
     new_rows_.clear();
     new_places_.clear();
     has_ended_.assign(old_width, false);
     for (int c = 0; c < count; ++c) {
         const Candidate& candidate = candidates_[c];
-        const bool is_end = candidate.token == settings_.eos;
+        const bool is_end = candidate.token == eos;
         if (is_end ? c >= beam : (int)new_rows_.size() >= width) continue;
         const Row& from = sentence.rows[candidate.place];
         sentence.entries.push_back({from.entry, candidate.token, exits[candidate.place], candidate.score});
@@ -99,14 +114,15 @@ void Beam::take(Sentence& sentence, const int* exits) {
 }
 
 void Beam::end_at_limit(Sentence& sentence, const int* exits) {
-    const std::vector<int>& banned = settings_.banned;
-    if (std::find(banned.begin(), banned.end(), settings_.eos) != banned.end()) {
+    const std::vector<int>& banned = sentence.settings().banned;
+    const int eos = sentence.settings().eos;
+    if (std::find(banned.begin(), banned.end(), eos) != banned.end()) {
         for (const Row& row : new_rows_) sentence.ends.push_back({row.entry, false});
         return;
     }
     for (size_t place = 0; place < sentence.rows.size(); ++place) {
         if (has_ended_[place]) continue;
-        sentence.entries.push_back({sentence.rows[place].entry, settings_.eos, exits[place], end_scores_[place]});
+        sentence.entries.push_back({sentence.rows[place].entry, eos, exits[place], end_scores_[place]});
         sentence.ends.push_back({(int)sentence.entries.size() - 1, false});
     }
 }
@@ -121,7 +137,7 @@ void Beam::go_on(Sentence& sentence) {
     std::swap(sentence.rows, new_rows_);
 }
 
-std::vector<Found> Beam::ranked(const Sentence& sentence) const {
+std::vector<Found> Beam::ranked(const Sentence& sentence) {
     std::vector<Found> found;
     for (const Sentence::End& end : sentence.ends) {
         Found hypothesis;
@@ -136,11 +152,11 @@ std::vector<Found> Beam::ranked(const Sentence& sentence) const {
         std::reverse(hypothesis.exits.begin(), hypothesis.exits.end());
         std::reverse(hypothesis.token_scores.begin(), hypothesis.token_scores.end());
         const double total = std::accumulate(hypothesis.token_scores.begin(), hypothesis.token_scores.end(), 0.0);
-        hypothesis.score = total / std::pow((double)hypothesis.tokens.size(), settings_.length_penalty);
+        hypothesis.score = total / std::pow((double)hypothesis.tokens.size(), sentence.settings().length_penalty);
         found.push_back(std::move(hypothesis));
     }
     std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.score > b.score; });
-    if ((int)found.size() > settings_.best) found.resize(settings_.best);
+    if ((int)found.size() > sentence.settings().best) found.resize(sentence.settings().best);
     return found;
 }
 

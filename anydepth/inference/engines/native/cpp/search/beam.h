@@ -5,19 +5,21 @@
 
 #include "model/model.h"
 #include "search/nodes.h"
-#include "search/search.h"
+#include "search/queue.h"
 #include "search/step.h"
 
 namespace anydepth {
 
 class Beam {
   public:
-    Beam(const Model& model, const Settings& settings, Nodes& nodes, std::vector<std::vector<Found>>& results)
-        : ops_(model.kernels), settings_(settings), nodes_(nodes), results_(results) {}
+    Beam(const Model& model, Nodes& nodes, Queue& queue) : ops_(model.kernels), nodes_(nodes), queue_(queue) {}
 
     // The best continuations of every sentence become its rows; a sentence that is over leaves
-    // `active`, and its hypotheses are in the results.
+    // `active`, and its hypotheses go to the queue.
     void choose(Sentences& active, const Step& step);
+
+    // Sentences that were cancelled leave `active`.
+    void drop_cancelled(Sentences& active);
 
   private:
     struct Candidate {
@@ -32,12 +34,12 @@ class Beam {
     void take(Sentence& sentence, const int* exits);
     void end_at_limit(Sentence& sentence, const int* exits);
     void go_on(Sentence& sentence);
-    std::vector<Found> ranked(const Sentence& sentence) const;
+    void release(const Sentence& sentence);
+    static std::vector<Found> ranked(const Sentence& sentence);
 
     const Kernels& ops_;
-    const Settings& settings_;
     Nodes& nodes_;
-    std::vector<std::vector<Found>>& results_;
+    Queue& queue_;
     std::vector<Candidate> candidates_;
     std::vector<float> top_values_;
     std::vector<int> top_places_;

@@ -1,6 +1,7 @@
-// Where rows leave: the exits that a policy plans, and the signals by which it stops after a block.
+// Where rows leave: the exits that policies plan, and the signals by which they stop after a block.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "model/model.h"
@@ -10,10 +11,11 @@
 
 namespace anydepth {
 
+// Sentences of a step may have policies of their own. After each block the rows that are judged by
+// the same kind of look are judged together, each by its own threshold.
 class Decisions {
   public:
-    Decisions(const Model& model, const Policy& policy, Scratch& scratch)
-        : model_(model), ops_(model.kernels), policy_(policy), scratch_(scratch) {}
+    Decisions(const Model& model, Scratch& scratch) : model_(model), ops_(model.kernels), scratch_(scratch) {}
 
     // Once for each sentence, when it is encoded: the exit of all its tokens, if the rule is such.
     void plan(Sentence& sentence);
@@ -21,40 +23,56 @@ class Decisions {
     // At the beginning of a step: what is known of the exits of its rows.
     void begin(Step& step);
 
-    // Before block n: remembers the states, if the rule compares them with those after the block.
+    // Before block n: remembers the states, if a rule compares them with those after the block.
     void look_at(int n, const Step& step, const float* hidden);
 
     // After block n: sets the exits of the running rows that stop there.
     void decide(int n, Step& step, const float* hidden);
 
   private:
+    // By what a row is judged after a block.
+    enum Look { no_look, watching, choosing_exit, halting, comparing, all_words, few_words, LOOKS };
+
+    // The rows of one kind of look, and their states one after the other.
+    struct Group {
+        std::vector<StepRow> rows;
+        std::vector<int> places;  // among the running rows
+        const float* states = nullptr;
+        Buffer<float> gathered;
+
+        int count() const { return (int)rows.size(); }
+    };
+
     struct Shortlist {
         std::vector<float> values;
         std::vector<int> places;  // of its words among those of the sentence
+        bool is_made = false;     // in this step
     };
 
     int planned_exit(const Sentence& sentence) const;
-    bool needs_signal(int n) const;
-    void choose_multinomial(Step& step, const float* hidden);
-    void make_signals(int n, Step& step, const float* hidden);
-    void geometric_signals(int rows, const float* hidden);
-    void similarity_signals(int rows, const float* hidden);
-    void word_signals(int n, Step& step, const float* hidden);
-    void shortlist_signals(int n, const Step& step, const float* hidden);
-    void halt_logits(int rows, const float* hidden);
+    bool needs_signal(int n, const Policy& policy) const;
+    Look look_of(int n, const StepRow& row) const;
+    void group_rows(int n, const Step& step, const float* hidden);
+    void gather(Group& group, const Step& step, const float* hidden) const;
+    void choose_multinomial(const Group& group, Step& step);
+    void compare_with_thresholds(int n, const Group& group, Step& step) const;
+    void geometric_signals(const Group& group);
+    void similarity_signals(const Group& group);
+    void word_signals(int n, const Group& group, Step& step);
+    void shortlist_signals(int n, const Group& group);
+    void halt_logits(const Group& group);
     float margin(const float* logits, int count, float log_sum) const;
     Shortlist& shortlist(const StepRow& row);
 
     const Model& model_;
     const Kernels& ops_;
-    const Policy& policy_;
     Scratch& scratch_;
-    Buffer<float> signal_;               // of the running rows after the last block
-    Buffer<float> below_;                // their states before it
+    std::array<Group, LOOKS> groups_;
+    Buffer<float> signal_;               // of the rows of a group after the last block
+    Buffer<float> below_;                // the states of the running rows before it
     Buffer<float> units_;                // of the geometric module
     std::vector<WordScores> scores_;     // by exit; rows keep pointing there until the step is over
     std::vector<Shortlist> shortlists_;  // by the number of the row
-    bool has_shortlists_ = false;        // of this step
 };
 
 }  // namespace anydepth

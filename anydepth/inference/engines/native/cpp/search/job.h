@@ -1,25 +1,25 @@
-// What the workers of one search share: what is asked, what is left to do, and what was found.
+// What the workers of one search share.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <vector>
+#include <cstdint>
 
-#include "search/search.h"
+#include "model/model.h"
+#include "search/queue.h"
 
 namespace anydepth {
 
+// How much is searched together, and by whom; both limits hold for each worker.
+struct Batching {
+    int sentences = 1;
+    int64_t tokens = 0;       // sum of the beams * longest source
+    bool is_deferred = true;  // keys and values of copied states are made when a block first needs them, not at once
+    int threads = 1;
+};
+
 struct Job {
     const Model& model;
-    const std::vector<std::vector<int>>& sources;
-    const std::vector<int>& limits;
-    const Policy& policy;
-    const Selection* selection;  // of the words of each sentence; none: all words
-    const Settings& settings;
-    const int workers;
-    const std::vector<int> order;             // numbers of the sentences, in the order in which they are taken
-    std::vector<std::vector<Found>> results;  // of each sentence, written by the worker that took it
-    std::atomic<size_t> next{0};              // place in `order` of the next sentence to take
+    const Batching& batching;
+    Queue& queue;
 };
 
 }  // namespace anydepth

@@ -1,4 +1,4 @@
-// The policy of a search: the rule by which every row chooses its exit.
+// The policy of a sentence: the rule by which every row chooses its exit.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@ struct Policy {
     Rule rule = Rule::planned;
     std::vector<float> thresholds;  // one for each block but the last
     int shortlist = 0;              // words of the rule of that name
-    // For the planned rule: the exit of each token of each sentence; the last one continues.
+    // For the planned rule: the exit of each token, for each sentence of the policy; the last one
+    // continues.
     std::vector<std::vector<int>> plans;
     bool is_halting_watched = false;  // evaluate the geometric module after each block and ignore it: for timing
 };

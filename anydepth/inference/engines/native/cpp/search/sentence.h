@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/buffer.h"
+#include "search/request.h"
 #include "search/selection.h"
 
 namespace anydepth {
@@ -27,7 +28,7 @@ struct SourceKeys {
     bool is_ready = false;
 };
 
-// What a source sentence is to the decoder; sentences with the same text share it.
+// What a source sentence is to the decoder; sentences with the same text and words share it.
 struct Source {
     std::vector<float> memory;
     std::vector<SourceKeys> keys;  // one for each block, made when the block first runs
@@ -35,7 +36,8 @@ struct Source {
 };
 
 struct Sentence {
-    int number = 0, length = 0, padded = 0, limit = 0, time = 0, planned = 0;
+    std::shared_ptr<const Request> request;
+    int length = 0, padded = 0, time = 0, planned = 0;
     std::shared_ptr<Source> source;
     std::vector<Row> rows;
     std::vector<Entry> entries;
@@ -45,6 +47,9 @@ struct Sentence {
     };
     std::vector<End> ends;  // entries with which hypotheses came to their end, in that order
     int finished = 0;
+
+    const Policy& policy() const { return request->terms->policy; }
+    const Settings& settings() const { return request->terms->settings; }
 };
 
 using Sentences = std::vector<std::unique_ptr<Sentence>>;

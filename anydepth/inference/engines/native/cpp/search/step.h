@@ -15,6 +15,7 @@ struct StepRow {
 
     Row& hypothesis() const { return sentence->rows[place]; }
     const SentenceWords& words() const { return sentence->source->words; }
+    const Policy& policy() const { return sentence->policy(); }
 };
 
 // The rows of the step, those of one sentence one after the other.

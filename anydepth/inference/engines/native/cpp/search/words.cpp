@@ -8,25 +8,41 @@ void WordScores::make(const Classifier& classifier, const Kernels& kernels, cons
                       const float* states, int dim, Scratch& scratch) {
     const int count = (int)rows.size();
     at_.resize(count);
-    if (count == 0) return;
-    if (rows[0].words().tokens.empty()) {  // then it is so for every sentence of the search
-        const int vocab = rows[0].words().count;
-        float* scores = scores_.at_least((size_t)count * vocab);
-        classifier.score_all(kernels, states, count, scores, scratch);
-        for (int r = 0; r < count; ++r) at_[r] = scores + (size_t)r * vocab;
-        return;
-    }
+    unselective_.clear();
     size_t room = 0;
-    for (const StepRow& row : rows) room += Classifier::room_for(row.words().count);
+    int vocab = 0;
+    for (int r = 0; r < count; ++r) {
+        const SentenceWords& words = rows[r].words();
+        room += Classifier::room_for(words.count);
+        if (!words.tokens.empty()) continue;
+        unselective_.push_back(r);
+        vocab = words.count;
+    }
     float* scores = scores_.at_least(room);
     for (int r = 0, next; r < count; r = next) {  // the rows of a sentence have the same words
         for (next = r + 1; next < count && rows[next].sentence == rows[r].sentence; ++next) {
         }
         const SentenceWords& words = rows[r].words();
+        if (words.tokens.empty()) continue;
         classifier.score_some(kernels, states + (size_t)r * dim, next - r, words.tokens.data(), words.count, scores,
                               scratch);
         for (int row = r; row < next; ++row, scores += Classifier::room_for(words.count)) at_[row] = scores;
     }
+    if (!unselective_.empty()) make_all(classifier, kernels, states, dim, vocab, scores, scratch);
+}
+
+void WordScores::make_all(const Classifier& classifier, const Kernels& kernels, const float* states, int dim,
+                          int vocab, float* scores, Scratch& scratch) {
+    const int count = (int)unselective_.size();
+    const float* together = states;
+    if (count < (int)at_.size()) {
+        float* to = states_.at_least((size_t)count * dim);
+        for (int i = 0; i < count; ++i)
+            std::memcpy(to + (size_t)i * dim, states + (size_t)unselective_[i] * dim, sizeof(float) * dim);
+        together = to;
+    }
+    classifier.score_all(kernels, together, count, scores, scratch);
+    for (int i = 0; i < count; ++i) at_[unselective_[i]] = scores + (size_t)i * vocab;
 }
 
 void Words::score(Step& step) {

@@ -12,16 +12,20 @@ namespace anydepth {
 // The scores of the words of some rows at one exit.
 class WordScores {
   public:
-    // Of rows that stand in `states` one after the other, those of a sentence together. Rows of
-    // sentences that may use all words share one product; what a row points to stays until the next
-    // call.
+    // Of rows whose `states` stand one after the other, those of a sentence together. Rows of sentences
+    // that may use all words share one product; what a row points to stays until the next call.
     void make(const Classifier& classifier, const Kernels& kernels, const std::vector<StepRow>& rows,
               const float* states, int dim, Scratch& scratch);
     float* of(int place) const { return at_[place]; }
 
   private:
+    void make_all(const Classifier& classifier, const Kernels& kernels, const float* states, int dim, int vocab,
+                  float* scores, Scratch& scratch);
+
     Buffer<float> scores_;
-    std::vector<float*> at_;  // by the place of the row
+    std::vector<float*> at_;        // by the place of the row
+    std::vector<int> unselective_;  // the places of rows that may use all words
+    Buffer<float> states_;          // theirs, where they do not stand together
 };
 
 class Words {

@@ -5,22 +5,24 @@
 
 namespace anydepth {
 
-Worker::Worker(Job& job, Team* team)
+Worker::Worker(const Job& job, Team* team)
     : model_(job.model),
-      is_deferred_(job.settings.is_deferred),
+      queue_(job.queue),
+      is_deferred_(job.batching.is_deferred),
       nodes_(job.model.shape.blocks, job.model.shape.decoder_dim),
       copies_(job.model, nodes_, scratch_, meter_.counts),
       decoder_(job.model, nodes_, copies_, scratch_, meter_),
-      decisions_(job.model, job.policy, scratch_),
+      decisions_(job.model, scratch_),
       words_(job.model, nodes_, scratch_),
-      beam_(job.model, job.settings, nodes_, job.results),
+      beam_(job.model, nodes_, job.queue),
       admission_(job, decisions_, scratch_, meter_) {
     scratch_.team = team;
 }
 
-void Worker::run(const std::atomic<bool>& is_over, const std::function<void()>& look_up) {
+void Worker::run(const std::function<void()>& look_up) {
     auto looked_up = meter_.start();
-    while (!is_over) {
+    while (!queue_.is_over()) {
+        beam_.drop_cancelled(active_);
         admission_.admit(active_);
         if (active_.empty()) break;
         take_step();

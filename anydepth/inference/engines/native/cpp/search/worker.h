@@ -1,8 +1,7 @@
-// One thread of a search: it takes sentences, runs the decoder for all of their rows step by step,
-// and leaves their hypotheses in the results.
+// One thread of a search: it takes sentences from the queue, runs the decoder for all of their rows
+// step by step, and gives their hypotheses back.
 #pragma once
 
-#include <atomic>
 #include <functional>
 
 #include "search/admission.h"
@@ -20,12 +19,13 @@ namespace anydepth {
 
 class Worker {
   public:
-    Worker(Job& job, Team* team);
+    Worker(const Job& job, Team* team);
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // Searches until there is nothing left, or `is_over`; `look_up` is called ten times a second.
-    void run(const std::atomic<bool>& is_over, const std::function<void()>& look_up);
+    // Searches until nothing is left and nothing can come, or the search is over; `look_up` is called
+    // ten times a second.
+    void run(const std::function<void()>& look_up);
     const Counts& counts() const { return meter_.counts; }
 
   private:
@@ -34,6 +34,7 @@ class Worker {
     void leave(int n, float* hidden);
 
     const Model& model_;
+    const Queue& queue_;
     const bool is_deferred_;
     Scratch scratch_;
     Meter meter_;
