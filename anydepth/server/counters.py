@@ -6,12 +6,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from anydepth.inference.translator import Translation
-from anydepth.server.desk import TOGETHER
 from anydepth.server.pairs import ServedPairs
+from anydepth.server.shared_search import TOGETHER
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-SENTENCES = tuple(float(2**power) for power in range(TOGETHER.bit_length()))
+SENTENCES = tuple(float(2**power) for power in range(TOGETHER.bit_length() + 4))
 
 
 class ServerCounters:
@@ -25,7 +25,7 @@ class ServerCounters:
             named("request_seconds"), "Seconds to an answer", ["route"], buckets=SECONDS, registry=own
         )
         self.in_flight = Gauge(named("requests_in_flight"), "Requests that wait for their answer", registry=own)
-        self.waiting = Gauge(named("waiting_sentences"), "Sentences that wait for search", ["pair"], registry=own)
+        self.waiting = Gauge(named("waiting_sentences"), "Sentences whose search has not ended", ["pair"], registry=own)
         self.batches = Histogram(
             named("search_sentences"), "Sentences searched together", ["pair"], buckets=SENTENCES, registry=own
         )
@@ -40,7 +40,7 @@ class ServerCounters:
         self.seconds.labels(route).observe(seconds)
 
     def count_search(self, pair: str, sentences: int) -> None:
-        """Counts a search of so many sentences together."""
+        """Counts how many sentences are searched together."""
         self.batches.labels(pair).observe(sentences)
 
     def count_translations(self, pair: str, translations: Sequence[Translation], *, blocks: int) -> None:

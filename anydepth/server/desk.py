@@ -1,128 +1,80 @@
-"""Sentences of many requests, searched together: who has to wait waits for others' turns, not for
-others' books."""
+"""Where the requests for one run hand in their sentences, whatever engine it has."""
 
 import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from functools import partial
 
+from anydepth.errors import AnydepthError, UsageError
 from anydepth.exits.policies import Policy
 from anydepth.inference.engines.engine import Engine
+from anydepth.inference.engines.open_search import OpenSearch
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
-
-TOGETHER = 32  # sentences of one search: a larger one is no faster, and the next in line would wait longer
-
-
-@dataclass(eq=False)
-class WaitingSentence:
-    """A sentence that waits for its search, as tokens without EOS."""
-
-    ids: Sequence[int]
-    policy: Policy
-    settings: SearchSettings
-    future: "Future[list[Hypothesis]]" = field(default_factory=Future)
-
-    @property
-    def group(self) -> Hashable:
-        """What sentences that are searched together have in common."""
-        return self.policy.name, replace(self.settings, words=None), id(self.settings.words)
+from anydepth.server.shared_search import SharedSearch
 
 
 class Desk:
-    """Takes sentences from any thread and searches them in one of its own.
+    """Hands sentences to the open search of an engine, and to a shared search what the engine leaves
+    to the plain step; counts those that wait for each owner."""
 
-    A search takes the sentences that wait, in turns from each owner, as far as they want the same
-    policy and settings as the first in line. A sentence alone is searched at once.
-    """
-
-    def __init__(self, engine: Engine, *, on_search: Callable[[int], None] = lambda sentences: None) -> None:
-        """`on_search` is told how many sentences each search takes."""
-        self.engine, self.on_search = engine, on_search
-        self.lines: OrderedDict[str, deque[WaitingSentence]] = OrderedDict()  # of each owner, who is next first
-        self.changed = threading.Condition()
-        self.is_closed = False
-        self.thread = threading.Thread(target=self._work, name="desk", daemon=True)
-        self.thread.start()
-
-    @property
-    def waiting(self) -> int:
-        """How many sentences wait for their search."""
-        with self.changed:
-            return sum(map(len, self.lines.values()))
+    def __init__(
+        self, engine: Engine, *, batch_tokens: int, on_search: Callable[[int], None] = lambda sentences: None
+    ) -> None:
+        """`on_search` is told how many sentences are searched together: each time that a search
+        begins, or that one joins an open search."""
+        self.engine, self.batch_tokens, self.on_search = engine, batch_tokens, on_search
+        self.open = engine.open_search(batch_tokens=batch_tokens)
+        self.shared = SharedSearch(engine, on_search=on_search)
+        self.lock = threading.Lock()
+        self.unfinished: Counter[str] = Counter()  # sentences of each owner
+        self.waiting = 0  # sentences of all owners
 
     def waiting_of(self, owner: str) -> int:
-        """How many of them are of `owner`."""
-        with self.changed:
-            return len(self.lines.get(owner, ()))
+        """How many sentences of `owner` wait, those being searched included."""
+        return self.unfinished[owner]
 
     def submit(
         self, ids: Sequence[int], policy: Policy, settings: SearchSettings, *, owner: str
     ) -> "Future[list[Hypothesis]]":
-        """The best hypotheses of a sentence, as soon as they are found; cancelling the future takes
-        the sentence out of the line."""
-        sentence = WaitingSentence(ids, policy, settings)
-        with self.changed:
-            if self.is_closed:
-                raise RuntimeError("the desk is closed")
-            self.lines.setdefault(owner, deque()).append(sentence)
-            self.changed.notify()
-        return sentence.future
+        """The best hypotheses of a sentence, as soon as they are found; cancelling the future drops
+        the sentence."""
+        number = zlib.crc32(owner.encode())  # owners of one number take one turn between them
+        if self.open is None or self.engine.reason_against(policy, settings) is not None:
+            future = self.shared.submit(ids, policy, settings, owner=number)
+        else:
+            future = self._submit_open(self.open, ids, policy, settings, number)
+        with self.lock:
+            self.unfinished[owner] += 1
+            self.waiting += 1
+        future.add_done_callback(partial(self._finish, owner))
+        return future
 
     def close(self) -> None:
-        """Ends the thread when all that was submitted is searched."""
-        with self.changed:
-            self.is_closed = True
-            self.changed.notify()
-        self.thread.join()
+        """Ends when all that was submitted is searched."""
+        for search in (self.open, self.shared):
+            if search is not None:
+                search.close()
 
-    def _work(self) -> None:
-        while batch := self._next_batch():
-            self.on_search(len(batch))
-            self._search(batch)
-
-    def _next_batch(self) -> list[WaitingSentence]:
-        """The sentences of the next search; none when the desk is closed and all is done."""
-        with self.changed:
-            while True:
-                self.changed.wait_for(lambda: self.lines or self.is_closed)
-                if not self.lines:
-                    return []
-                if batch := self._take():
-                    return batch
-
-    def _take(self) -> list[WaitingSentence]:
-        """Sentences of one group, one from each owner in turn; cancelled ones are dropped. Owners
-        who were passed over, because they want something else, stay first in line."""
-        batch: list[WaitingSentence] = []
-        turns = deque(self.lines)
-        while turns and len(batch) < TOGETHER:
-            owner = turns.popleft()
-            line = self.lines[owner]
-            if batch and line[0].group != batch[0].group:
-                continue
-            sentence = line.popleft()
-            if sentence.future.set_running_or_notify_cancel():
-                batch.append(sentence)
-            if line:
-                turns.append(owner)
-                self.lines.move_to_end(owner)
-            else:
-                del self.lines[owner]
-        return batch
-
-    def _search(self, batch: Sequence[WaitingSentence]) -> None:
-        """Searches a batch; where that fails, each sentence alone, so that one cannot spoil others."""
-        first = batch[0]
+    def _submit_open(
+        self, search: OpenSearch, ids: Sequence[int], policy: Policy, settings: SearchSettings, number: int
+    ) -> "Future[list[Hypothesis]]":
+        """Hands a sentence to the open search; one that has failed is opened again."""
+        self.on_search(self.waiting + 1)
         try:
-            found = self.engine.search([each.ids for each in batch], first.policy, first.settings)
-        except Exception as error:
-            if len(batch) == 1:
-                first.future.set_exception(error)
-            else:
-                for each in batch:
-                    self._search([each])
-            return
-        for each, hypotheses in zip(batch, found, strict=True):
-            each.future.set_result(hypotheses)
+            return search.submit(ids, policy, settings, owner=number)
+        except UsageError:
+            raise
+        except AnydepthError:
+            self.open = reopened = self.engine.open_search(batch_tokens=self.batch_tokens)
+            assert reopened is not None
+            return reopened.submit(ids, policy, settings, owner=number)
+
+    def _finish(self, owner: str, future: "Future[list[Hypothesis]]") -> None:
+        with self.lock:
+            self.waiting -= 1
+            self.unfinished[owner] -= 1
+            if self.unfinished[owner] == 0:
+                del self.unfinished[owner]

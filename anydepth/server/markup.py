@@ -121,7 +121,7 @@ class MarkedSentence:
         before: list[str] = [""] * (len(words) + 1)  # opening tags, which touch the word behind them
         after: list[str] = [""] * (len(words) + 1)  # closing tags, which touch the word before them
         for tag, place in zip(self.tags, self._places(len(words)), strict=True):
-            if tag.kind == "closing" and place > 0:
+            if tag.kind == "closing" and place > 0 and not before[place]:  # else it would overtake an opening tag
                 after[place] += tag.raw
             else:
                 before[place] += tag.raw

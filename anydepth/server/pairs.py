@@ -110,5 +110,6 @@ def served_pair(
 ) -> ServedPair:
     """A translator with its budgets and its desk."""
     name = f"{source}-{target}"
-    desk = Desk(translator.engine, on_search=lambda sentences: on_search(name, sentences))
+    tokens = translator.config.batch_tokens
+    desk = Desk(translator.engine, batch_tokens=tokens, on_search=lambda sentences: on_search(name, sentences))
     return ServedPair(source, target, translator, RunBudgets(translator), desk)

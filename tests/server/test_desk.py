@@ -1,137 +1,68 @@
-"""The desk: who waits for whom, and what is searched together."""
+"""The desk: every engine's sentences, counted while they wait."""
 
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
-import torch
+from server.held import Held, HeldEngine
+from server.serving import SOURCES
 from tiny import tiny_model
 
-from anydepth.exits.policies import FixedExit, Policy
-from anydepth.inference.engines.torch_engine import TorchEngine
+from anydepth.errors import AnydepthError
+from anydepth.exits.policies import FixedExit
+from anydepth.inference.engines.choice import make_engine
+from anydepth.inference.engines.native.native_engine import has_native
+from anydepth.inference.translator import Translator
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
-from anydepth.server.desk import TOGETHER, Desk
+from anydepth.server.desk import Desk
 
 GREEDY_SEARCH = SearchSettings(beam=1)
-DEEP, SHALLOW = FixedExit(4, 4), FixedExit(1, 4)
+DEEP = FixedExit(4, 4)
+ENGINES = ["torch", pytest.param("native", marks=pytest.mark.skipif(not has_native(), reason="not built"))]
 
 
-@dataclass
-class Held:
-    """Holds every search until it is let go, and notes what was searched together."""
-
-    may_go: threading.Event = field(default_factory=threading.Event)
-    has_begun: threading.Event = field(default_factory=threading.Event)
-    searched: list[list[int]] = field(default_factory=list)
-
-
-class HeldEngine(TorchEngine):
-    """The plain engine, which waits before each search."""
-
-    def __init__(self, held: Held) -> None:
-        super().__init__(tiny_model())
-        self.held = held
-
-    def search(
-        self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
-    ) -> list[list[Hypothesis]]:
-        self.held.has_begun.set()
-        assert self.held.may_go.wait(60)
-        self.held.searched.append([ids[0] for ids in sequences])
-        if any(len(ids) == 3 for ids in sequences):
-            raise RuntimeError("three tokens are too many")
-        return super().search(sequences, policy, settings)
-
-
-@pytest.fixture
-def held() -> Held:
-    return Held()
-
-
-@pytest.fixture
-def desk(held: Held) -> Desk:
-    """A desk whose first search, of one sentence of nobody, has begun and waits."""
-    desk = Desk(HeldEngine(held))
-    desk.submit([4], DEEP, GREEDY_SEARCH, owner="nobody")
-    assert held.has_begun.wait(60)
-    return desk
-
-
-def test_sentences_that_wait_are_searched_together_in_turns(held: Held, desk: Desk) -> None:
-    for number in range(5, 9):
-        desk.submit([number], DEEP, GREEDY_SEARCH, owner="book")
-    desk.submit([9], DEEP, GREEDY_SEARCH, owner="word")
-    assert (desk.waiting, desk.waiting_of("book"), desk.waiting_of("word")) == (5, 4, 1)
-    held.may_go.set()
-    desk.close()
-    assert held.searched == [[4], [5, 9, 6, 7, 8]]
-
-
-def test_a_word_does_not_wait_for_a_book(held: Held, desk: Desk) -> None:
-    for _ in range(5 * TOGETHER):
-        desk.submit([5], DEEP, GREEDY_SEARCH, owner="book")
-    desk.submit([6], DEEP, GREEDY_SEARCH, owner="word")
-    held.may_go.set()
-    desk.close()
-    assert [6 in searched for searched in held.searched].index(True) == 1
-    assert max(map(len, held.searched)) == TOGETHER
-
-
-def test_other_budgets_have_searches_of_their_own(held: Held, desk: Desk) -> None:
-    for number, policy in [(5, DEEP), (6, SHALLOW), (7, DEEP), (8, SHALLOW)]:
-        desk.submit([number], policy, GREEDY_SEARCH, owner=f"owner {number}")
-    held.may_go.set()
-    desk.close()
-    assert sorted(held.searched) == [[4], [5, 7], [6, 8]]
-
-
-def test_a_budget_of_one_owner_comes_in_turn_though_another_waits_with_many(held: Held, desk: Desk) -> None:
-    for _ in range(5 * TOGETHER):
-        desk.submit([5], DEEP, GREEDY_SEARCH, owner="book")
-    desk.submit([6], SHALLOW, GREEDY_SEARCH, owner="word")
-    held.may_go.set()
-    desk.close()
-    assert [6 in searched for searched in held.searched].index(True) <= 2
-
-
-def test_a_cancelled_sentence_is_not_searched(held: Held, desk: Desk) -> None:
-    futures = [desk.submit([number], DEEP, GREEDY_SEARCH, owner="a") for number in (5, 6, 7)]
-    assert futures[1].cancel()
-    held.may_go.set()
-    desk.close()
-    assert held.searched == [[4], [5, 7]]
-
-
-def test_a_sentence_that_fails_spoils_no_other(held: Held, desk: Desk) -> None:
-    good, bad = (desk.submit(ids, DEEP, GREEDY_SEARCH, owner="a") for ids in ([5, 6], [7, 8, 9]))
-    held.may_go.set()
-    desk.close()
-    assert isinstance(bad.exception(), RuntimeError)
-    assert good.result()[0].tokens
-
-
-def test_a_desk_finds_what_its_engine_finds() -> None:
-    engine, told = TorchEngine(tiny_model()), list[int]()
-    desk = Desk(engine, on_search=told.append)
-    sentences = [torch.randint(4, 19, (length,)).tolist() for length in (1, 2, 3, 4, 5, 6)]
-    policies = [FixedExit(1 + number % 4, 4) for number in range(6)]
-    futures = [
-        desk.submit(ids, policy, GREEDY_SEARCH, owner=str(number % 3))
-        for number, (ids, policy) in enumerate(zip(sentences, policies, strict=True))
-    ]
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("policy", ["fixed:1", "fixed:3", "confidence:0.5,0.5"])
+def test_what_is_found_is_what_the_engine_finds(runs: list[Path], engine: str, policy: str) -> None:
+    translator = Translator.load(runs[0], engine=engine, threads=1)
+    encoded, told = translator.source_tokenizer.encode_lines(SOURCES), list[int]()
+    chosen, settings = translator.policy(policy), translator.search_settings()
+    desk = Desk(translator.engine, batch_tokens=4096, on_search=told.append)
+    futures = [desk.submit(ids, chosen, settings, owner=str(place % 3)) for place, ids in enumerate(encoded)]
     found = [future.result(60)[0] for future in futures]
     desk.close()
-    expected = [
-        engine.search([ids], policy, GREEDY_SEARCH)[0][0] for ids, policy in zip(sentences, policies, strict=True)
-    ]
+    expected = [hypotheses[0] for hypotheses in translator.engine.search(encoded, chosen, settings)]
     assert [(each.tokens, each.exits) for each in found] == [(each.tokens, each.exits) for each in expected]
-    assert sum(told) == 6
+    assert told and (desk.waiting, desk.unfinished) == (0, {})
 
 
-def test_a_closed_desk_takes_nothing(held: Held, desk: Desk) -> None:
+def test_sentences_that_wait_are_counted_for_their_owners() -> None:
+    held = Held()
+    desk = Desk(HeldEngine(held), batch_tokens=4096)
+    desk.submit([4, 5], DEEP, GREEDY_SEARCH, owner="anna")
+    assert held.has_begun.wait(60)
+    asked = [("ben", 6), ("carl", 7), ("ben", 8), ("carl", 9)]
+    futures = [desk.submit([4, number], DEEP, GREEDY_SEARCH, owner=owner) for owner, number in asked]
+    assert (desk.waiting, desk.waiting_of("ben"), desk.waiting_of("carl"), desk.waiting_of("dora")) == (5, 2, 2, 0)
+    assert futures[-1].cancel()
+    assert (desk.waiting, desk.waiting_of("carl")) == (4, 1)
     held.may_go.set()
     desk.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        desk.submit([4], DEEP, GREEDY_SEARCH, owner="a")
+    assert (desk.waiting, desk.unfinished) == (0, {})
+
+
+@pytest.mark.skipif(not has_native(), reason="not built")
+def test_an_open_search_that_failed_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(make_engine("native", tiny_model(), threads=1), batch_tokens=4096)
+    broken = desk.open
+    assert broken is not None
+
+    def fail(*arguments: object, **options: object) -> "Future[list[Hypothesis]]":
+        raise AnydepthError("the open search ended; open another one")
+
+    monkeypatch.setattr(broken, "submit", fail)
+    assert desk.submit([4, 5], DEEP, GREEDY_SEARCH, owner="anna").result(60)[0].tokens
+    assert desk.open is not broken
+    broken.close()
+    desk.close()

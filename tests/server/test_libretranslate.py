@@ -241,7 +241,7 @@ def test_a_failure_is_logged_and_not_told(pairs: ServedPairs, monkeypatch: pytes
         raise ZeroDivisionError("a secret")
 
     client = client_of_server(pairs, raises=False)
-    monkeypatch.setattr(pairs.pair("de", "en").translator.engine, "search", fail)
+    monkeypatch.setattr(pairs.pair("de", "en").desk, "submit", fail)
     answer = client.post("/translate", json=asked("katze"))
     assert answer.status_code == 500
     assert answer.json() == {"error": "something went wrong in the server; its log says what"}
