@@ -5,13 +5,14 @@
 
 Builds the extension twice into a temporary folder. Every case is a tiny random model with a random
 policy, beam, batch, number of threads, precision and instruction set, some of it as odd as the
-settings allow; the plain step of PyTorch says what the engine must find, and the engine itself, one
-sentence at a time in one thread, what 8-bit products must. Where the plain step in float64 finds
-something else than in float32, rounding alone decides, and only the engine itself is asked. The
-searches run in processes of their own that have nothing but NumPy and the extension in them, with
-what the engine's Python side handed over: PyTorch has races of its own to be told of. `--size 1` is
-1,500 cases under each sanitizer. Without g++ or a sanitizer's library nothing is built, and the
-closing line says so.
+settings allow, and often a second and a third call with others. The plain step of PyTorch says what
+the engine must find, and the engine itself, one sentence at a time in one thread, what 8-bit
+products must, and a search that stays open, to which several threads submit the sentences of all
+calls. Where the plain step in float64 finds something else than in float32, rounding alone decides,
+and only the engine itself is asked. The searches run in processes of their own that have nothing
+but NumPy and the extension in them, with what the engine's Python side handed over: PyTorch has
+races of its own to be told of. `--size 1` is 1,500 cases under each sanitizer. Without g++ or a
+sanitizer's library nothing is built, and the closing line says so.
 """
 
 import argparse

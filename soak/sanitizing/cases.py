@@ -14,7 +14,7 @@ class Recorded:
     def __init__(self) -> None:
         self.engine: dict[str, Any] = {}
         self.call: tuple[Any, ...] = ()
-        self.Shape = self.Policy = self.Settings = dict
+        self.Shape = self.Policy = self.Settings = self.Batching = dict
 
     class Rule:
         planned, sequence, multinomial, geometric = "planned", "sequence", "multinomial", "geometric"
@@ -37,18 +37,38 @@ class Recorded:
 
 
 def write_case(path: Path, randomness: random.Random) -> None:
-    """A case as JSON and its tensors beside it: what C++ is given, and what it must find."""
-    from dataclasses import replace
-
+    """A case as JSON and its tensors beside it: what C++ is given in one or several calls, and what
+    it must find."""
     import torch
 
-    from anydepth.exits.parsing import parse_policy
     from anydepth.inference.engines.native import native_engine as native
-    from anydepth.search.beam import search
-    from anydepth.text.batches import make_source
 
     torch.set_num_threads(1)
     model = random_model(randomness)
+    is_int8, threads, is_deferred = randomness.random() < 0.4, randomness.randint(1, 4), randomness.random() < 0.7
+    recorded = Recorded()
+    compiled, native._native = native._native, recorded  # type: ignore[assignment]
+    try:
+        engine = native.NativeEngine(model, int8=is_int8, threads=threads, is_deferred=is_deferred)
+        calls = [random_call(engine, recorded, randomness) for _ in range(randomness.choice([1, 2, 3]))]
+    finally:
+        native._native = compiled
+    for call in calls:
+        asked = call.pop("asked")
+        call["expected"] = None if is_int8 else expected_hypotheses(model, *asked)
+        model.float()
+    tensors = recorded.engine.pop("tensors")
+    np.savez(path.with_suffix(".npz"), **tensors)
+    path.with_suffix(".json").write_text(json.dumps({"engine": recorded.engine, "calls": calls}), encoding="utf-8")
+
+
+def random_call(engine: Any, recorded: Recorded, randomness: random.Random) -> dict[str, Any]:
+    """What C++ is given for random sentences, and what that is for the plain step."""
+    from dataclasses import replace
+
+    from anydepth.exits.parsing import parse_policy
+
+    model = engine.model
     policy = random_policy(model, randomness)
     settings = random_settings(model, randomness)
     if randomness.random() < 0.5 and settings.has_room(selection := random_selection(model, randomness)):
@@ -61,35 +81,22 @@ def write_case(path: Path, randomness: random.Random) -> None:
     ]
     texts += randomness.sample(texts, randomness.randint(0, len(texts)))  # some twice
     chosen = parse_policy(policy, model) if isinstance(policy, str) else policy(len(texts))
-    is_int8, threads, is_deferred = randomness.random() < 0.4, randomness.randint(1, 4), randomness.random() < 0.7
-    recorded = Recorded()
-    compiled, native._native = native._native, recorded  # type: ignore[assignment]
-    try:
-        engine = native.NativeEngine(model, int8=is_int8, threads=threads, is_deferred=is_deferred)
-        limits = {
-            "batch_tokens": randomness.choice([1, 300, 10**9]),
-            "batch_sentences": randomness.choice([None, 1, 3]),
-        }
-        engine.search(texts, chosen, replace(settings, **limits))
-    finally:
-        native._native = compiled
-    expected = None
-    if not is_int8:
-        plain = search(model, *make_source(texts), chosen, settings)
-        exact = search(model.double(), *make_source(texts), chosen, settings)
-        said, meant = ([[(each.tokens, each.exits) for each in ranked] for ranked in found] for found in (plain, exact))
-        if said == meant:
-            expected = [[[each.tokens, each.exits, each.score] for each in ranked] for ranked in plain]
-    tensors = recorded.engine.pop("tensors")
-    np.savez(path.with_suffix(".npz"), **tensors)
-    case = {
-        "engine": recorded.engine,
-        "call": recorded.call,
-        "expected": expected,
-        "policy": chosen.name,
-        "seed": repr(settings),
-    }
-    path.with_suffix(".json").write_text(json.dumps(case), encoding="utf-8")
+    limits = {"batch_tokens": randomness.choice([1, 300, 10**9]), "batch_sentences": randomness.choice([None, 1, 3])}
+    engine.search(texts, chosen, replace(settings, **limits))
+    told = f"{chosen.name}, {settings!r}"
+    return {"given": recorded.call, "told": told, "asked": (texts, chosen, settings)}
+
+
+def expected_hypotheses(model: Any, texts: list[list[int]], policy: Any, settings: Any) -> list[list[list[Any]]] | None:
+    """What the plain step finds, or None where rounding alone decides; leaves the model in
+    float64."""
+    from anydepth.search.beam import search
+    from anydepth.text.batches import make_source
+
+    plain = search(model, *make_source(texts), policy, settings)
+    exact = search(model.double(), *make_source(texts), policy, settings)
+    said, meant = ([[(each.tokens, each.exits) for each in ranked] for ranked in found] for found in (plain, exact))
+    return [[[each.tokens, each.exits, each.score] for each in ranked] for ranked in plain] if said == meant else None
 
 
 def random_model(randomness: random.Random) -> Any:

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from sanitizing.given import hypotheses, make_policy, make_selection
+from sanitizing.open_searches import search_openly
+
 NEAR = 1e-4  # hypotheses whose scores differ by less may change places
 
 
@@ -23,7 +26,7 @@ def search_cases(folder: Path, library: Path) -> int:
         for set_ in dict.fromkeys([instructions[number % len(instructions)], "plain"]):
             count, found = search_case(native, case, tensors, set_)
             searches += count
-            finding = finding or (f"{set_}, {case['policy']}, {case['seed']}: {found}" if found else "")
+            finding = finding or (f"{set_}, {found}" if found else "")
         print(json.dumps({"case": number, "searches": searches, "finding": finding}), flush=True)
     return 0
 
@@ -39,34 +42,34 @@ def load_extension(library: Path) -> Any:
 def search_case(
     native: Any, case: dict[str, Any], tensors: dict[str, np.ndarray], instructions: str
 ) -> tuple[int, str]:
-    """How many searches were run, and what is wrong with what they found: as given, and one
-    sentence at a time in one thread."""
+    """How many searches were run, and what is wrong with what they found: every call as given and
+    one sentence at a time in one thread, and all of them together in a search that stays open."""
     given = {**case["engine"], "shape": native.Shape(**case["engine"]["shape"]), "instructions": instructions}
     engine = native.Engine(tensors=tensors, **given)
-    sources, limits, policy, settings, words = case["call"]
-    chosen = native.Policy(**{**policy, "rule": getattr(native.Rule, policy["rule"])})
-    selection = None if words is None else engine.selection(**with_arrays(words))
-    together, _ = engine.search(sources, limits, chosen, native.Settings(**settings), selection)
-    alone = {**settings, "threads": 1, "batch_sentences": 1}
-    apart, _ = engine.search(sources, limits, chosen, native.Settings(**alone), selection)
-    first, second = hypotheses(together), hypotheses(apart)
-    if first != second:
-        return 2, "a sentence has other hypotheses among others than alone"
-    if case["expected"] is None:
-        return 2, "" if all(np.isfinite(score) for ranked in first for *_, score in ranked) else "a score is not finite"
-    return 2, next(
-        (told for mine, theirs in zip(first, case["expected"], strict=True) if (told := difference(mine, theirs))), ""
-    )
+    found: list[Any] = []
+    for call in case["calls"]:
+        sources, limits, policy, settings, batching, words = call["given"]
+        terms = make_policy(native, policy), native.Settings(**settings)
+        selection = make_selection(engine, words)
+        together, _ = engine.search(sources, limits, *terms, native.Batching(**batching), selection)
+        alone = native.Batching(**{**batching, "threads": 1, "sentences": 1})
+        apart, _ = engine.search(sources, limits, *terms, alone, selection)
+        found.append(hypotheses(apart))
+        if finding := compared(hypotheses(together), found[-1], call["expected"]):
+            return 2 * len(found), f"{call['told']}: {finding}"
+    finding = search_openly(native, engine, [call["given"] for call in case["calls"]], found)
+    told = " and ".join(call["told"] for call in case["calls"])
+    return 2 * len(found) + 3, f"{told}: {finding}" if finding else ""
 
 
-def with_arrays(words: dict[str, Any]) -> dict[str, Any]:
-    """A selection of words with its learned weights, if it has any, as arrays again."""
-    learned = {name: np.array(words[name], np.float32) for name in ("weight", "bias") if name in words}
-    return {**words, **learned}
-
-
-def hypotheses(found: Any) -> list[list[tuple[list[int], list[int], float]]]:
-    return [[(each.tokens, each.exits, each.score) for each in ranked] for ranked in found]
+def compared(together: list[Any], apart: list[Any], expected: list[Any] | None) -> str:
+    """What is wrong with the hypotheses of a call, if anything is."""
+    if together != apart:
+        return "a sentence has other hypotheses among others than alone"
+    if expected is None:
+        is_finite = all(np.isfinite(score) for ranked in together for *_, score in ranked)
+        return "" if is_finite else "a score is not finite"
+    return next((told for pair in zip(together, expected, strict=True) if (told := difference(*pair))), "")
 
 
 def difference(mine: Sequence[tuple[list[int], list[int], float]], theirs: Sequence[Sequence[Any]]) -> str:
