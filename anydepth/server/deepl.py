@@ -20,7 +20,10 @@ def deepl_routes(service: TranslationService) -> APIRouter:
     DeepL-Auth-Key KEY`."""
     router = APIRouter(prefix=PREFIX)
 
-    @router.post("/translate", **takes(DeepLQuestion), **answers(DeepLAnswer, DeepLErrorAnswer))
+    codes = {"source_lang": service.pairs.sources, "target_lang": service.pairs.targets_of_any}
+    served = {name: [code.upper() for code in own] for name, own in codes.items()}
+
+    @router.post("/translate", **takes(DeepLQuestion, served), **answers(DeepLAnswer, DeepLErrorAnswer))
     async def translate(request: Request) -> Response:
         """Translate texts, as DeepL's clients ask for it."""
         owner = service.admit(request)
@@ -34,10 +37,9 @@ def deepl_routes(service: TranslationService) -> APIRouter:
         """List source languages, or target languages with `type=target`."""
         service.admit(request)
         values = await read_values(request)
-        place = 1 if values.get("type") == "target" else 0
-        codes = sorted({pair[place] for pair in service.pairs.pairs})
+        found = service.pairs.targets_of_any if values.get("type") == "target" else service.pairs.sources
         return JSONResponse(
-            [{"language": code.upper(), "name": language_name(code), "supports_formality": False} for code in codes]
+            [{"language": code.upper(), "name": language_name(code), "supports_formality": False} for code in found]
         )
 
     @router.get("/usage", **answers(DeepLUsage, DeepLErrorAnswer))

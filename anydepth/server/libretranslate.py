@@ -25,7 +25,7 @@ from anydepth.server.questions import (
 )
 from anydepth.server.refusals import missing
 from anydepth.server.service import TranslationOrder, TranslationService
-from anydepth.server.spec import answers, takes
+from anydepth.server.spec import answers, takes, text_answers
 
 AUTO = "auto"
 
@@ -34,7 +34,9 @@ def libretranslate_routes(service: TranslationService) -> APIRouter:
     """The routes that LibreTranslate's clients use."""
     router = APIRouter()
 
-    @router.post("/translate", **takes(TranslateQuestion), **answers(TranslateAnswer, ErrorAnswer))
+    served = {"source": [AUTO, *service.pairs.sources], "target": service.pairs.targets_of_any}
+
+    @router.post("/translate", **takes(TranslateQuestion, served), **answers(TranslateAnswer, ErrorAnswer))
     async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
         values = await read_values(request)
@@ -75,7 +77,7 @@ def libretranslate_routes(service: TranslationService) -> APIRouter:
         """Tell that the server is there."""
         return JSONResponse({"status": "ok"})
 
-    @router.get("/metrics", **answers(None, ErrorAnswer))
+    @router.get("/metrics", **text_answers(ErrorAnswer))
     async def metrics(request: Request) -> Response:
         """Give all counts as Prometheus reads them; where keys are wanted, with a key."""
         if service.keys is not None:

@@ -28,10 +28,6 @@ class ServedPair:
         """The pair as in "de-en"."""
         return f"{self.source}-{self.target}"
 
-    def fits(self, sentence: str) -> bool:
-        """Whether the model has room for a sentence."""
-        return len(self.translator.source_tokenizer.encode(sentence)) <= self.translator.model.config.max_length
-
 
 class ServedPairs:
     """All pairs of a server, found by their languages."""
@@ -40,6 +36,16 @@ class ServedPairs:
         self.pairs = {(pair.source, pair.target): pair for pair in pairs}
         self.codes = sorted({code for languages in self.pairs for code in languages})
         self.detector = LanguageDetector(self.codes)
+
+    @property
+    def sources(self) -> list[str]:
+        """The languages that can be translated."""
+        return sorted({source for source, _ in self.pairs})
+
+    @property
+    def targets_of_any(self) -> list[str]:
+        """The languages that can be translated to."""
+        return sorted({target for _, target in self.pairs})
 
     def targets(self, source: str) -> list[str]:
         """The languages that `source` can be translated to."""

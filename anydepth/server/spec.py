@@ -1,8 +1,10 @@
 """What the OpenAPI document says of a route, where its function cannot: a body that may be JSON or a
 form, and the errors."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
 from anydepth.server.questions import FORM, JSON, MULTIPART
@@ -18,9 +20,12 @@ ERRORS = {
 }
 
 
-def takes(question: type[BaseModel]) -> dict[str, Any]:
-    """What a route takes: a question as JSON or as a form, or as a query."""
+def takes(question: type[BaseModel], languages: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+    """What a route takes: a question as JSON or as a form, or as a query. `languages` are those that
+    a parameter may name."""
     schema = question.model_json_schema()
+    for name, codes in (languages or {}).items():
+        schema["properties"][name] |= {"anyOf": [{"type": "string", "enum": list(codes)}]}
     kinds = {kind: {"schema": schema} for kind in (JSON, FORM, MULTIPART)}
     return {"openapi_extra": {"requestBody": {"content": kinds, "required": True}}}
 
@@ -30,6 +35,10 @@ def answers(answer: Any, error: type[BaseModel]) -> dict[str, Any]:
     failures: dict[int | str, dict[str, Any]] = {
         status: {"model": error, "description": text} for status, text in ERRORS.items()
     }
-    if answer is None:
-        return {"responses": failures}
     return {"responses": {200: {"model": answer}, **failures}}
+
+
+def text_answers(error: type[BaseModel]) -> dict[str, Any]:
+    """What a route answers whose data is plain text."""
+    plain: dict[int | str, Any] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+    return {"response_class": PlainTextResponse, "responses": answers(None, error)["responses"] | plain}

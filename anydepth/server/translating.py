@@ -59,11 +59,20 @@ async def translate_job(job: TranslationJob) -> list[TranslatedText]:
 
 
 def cut_texts(job: TranslationJob) -> list[tuple[CutText, list[tuple[str, list[int]]]]]:
-    """Each text with its sentences and their tokens."""
-    pair, cut = job.pair, cut_markup if job.format == "html" else cut_plain_text
-    cuts = [cut(text, pair.source, pair.fits) for text in job.texts]
-    encode = pair.translator.source_tokenizer.encode_lines
-    return [(each, list(zip(each.sentences, encode(each.sentences), strict=True))) for each in cuts]
+    """Each text with its sentences and their tokens; a sentence that the model has no room for is
+    cut."""
+    translator, cut = job.pair.translator, cut_markup if job.format == "html" else cut_plain_text
+    encoded: dict[str, list[int]] = {}
+
+    def fits(sentence: str) -> bool:
+        encoded[sentence] = translator.source_tokenizer.encode(sentence)
+        return len(encoded[sentence]) <= translator.model.config.max_length
+
+    def ids_of(sentence: str) -> list[int]:
+        return encoded[sentence] if sentence in encoded else translator.source_tokenizer.encode(sentence)
+
+    cuts = [cut(text, job.pair.source, fits) for text in job.texts]
+    return [(each, [(sentence, ids_of(sentence)) for sentence in each.sentences]) for each in cuts]
 
 
 async def search_sentences(job: TranslationJob, flat: Sequence[tuple[str, list[int]]]) -> list[SearchedSentence]:
