@@ -74,6 +74,7 @@ class Contestant:
     exits: str
     objective: type[TrainingObjective] = TrainingObjective
     precision: str = "float32"
+    block_precision: str = "float32"
 
 
 CONTESTANTS = {
@@ -85,6 +86,12 @@ CONTESTANTS = {
         Contestant("aligned-chunked", "single-chunked", "all"),
         Contestant("single-chunked-bfloat16", "single-chunked-bfloat16", "last", precision="bfloat16"),
         Contestant("aligned-chunked-bfloat16", "single-chunked-bfloat16", "all", precision="bfloat16"),
+        Contestant(
+            "single-all-bfloat16", "single-all-bfloat16", "last", precision="bfloat16", block_precision="bfloat16"
+        ),
+        Contestant(
+            "aligned-all-bfloat16", "single-all-bfloat16", "all", precision="bfloat16", block_precision="bfloat16"
+        ),
     )
 }
 
@@ -173,7 +180,7 @@ def make_training(contestant: Contestant, *, dim: int) -> Config:
                 "encoder": {"dim": 2 * dim, "ffn_dim": 4 * dim},
                 "decoder": {"dim": dim, "ffn_dim": 4 * dim},
             },
-            "training": {"precision": contestant.precision},
+            "training": {"precision": contestant.precision, "block_precision": contestant.block_precision},
         }
     )
 

@@ -132,6 +132,8 @@ class TrainingConfig(ConfigSection):
     """Share of each target's probability that is spread over the vocabulary."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number format of the classifiers' products."""
+    block_precision: Literal["float32", "bfloat16"] = "float32"
+    """Number format of the products of all linear maps in encoder and decoder blocks."""
     updates: Updates = 50_000
     """Optimizer updates."""
     minutes: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None = None

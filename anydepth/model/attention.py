@@ -5,6 +5,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from anydepth.model.linear import Linear
+
 
 class Attention(nn.Module):
     """Multi-head dot-product attention whose keys and values may come from a state of another
@@ -18,10 +20,10 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads
         self.dropout = dropout
-        self.query = nn.Linear(dim, dim)
-        self.key = nn.Linear(memory_dim, dim)
-        self.value = nn.Linear(memory_dim, dim)
-        self.output = nn.Linear(dim, dim)
+        self.query = Linear(dim, dim)
+        self.key = Linear(memory_dim, dim)
+        self.value = Linear(memory_dim, dim)
+        self.output = Linear(dim, dim)
         for linear in (self.query, self.key, self.value, self.output):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from anydepth.model.attention import Attention
 from anydepth.model.dropout import Dropout
+from anydepth.model.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -14,8 +15,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, dim: int, ffn_dim: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(dim, ffn_dim)
-        self.outer = nn.Linear(ffn_dim, dim)
+        self.inner = Linear(dim, ffn_dim)
+        self.outer = Linear(ffn_dim, dim)
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)

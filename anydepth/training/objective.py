@@ -16,6 +16,7 @@ from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
 from anydepth.exits.oracles import OracleError, oracle_exits
 from anydepth.model.gradients import supervision_scales
+from anydepth.model.linear import round_products
 from anydepth.text.batches import Batch
 from anydepth.training.losses import chunked_cross_entropy
 
@@ -68,6 +69,7 @@ class TrainingObjective(nn.Module):
         assert scores is not None or config.exits.oracle != "bleu", "the BLEU oracle chooses by scores"
         self.scores = scores
         self.model = model
+        round_products(model, PRECISIONS[config.training.block_precision])
         self.training_config = config.training
         self.exits_config = config.exits
         self.exits = config.model.classifier_exits

@@ -24,7 +24,7 @@ def test_training_step_prints_a_row_for_every_contestant_and_plain_and_chunked_l
     lines = run_benchmark("training_step.py", *TINY)
     assert lines[0][-2] == "torch"
     rows = {line[0]: line[1:] for line in lines[3:]}
-    assert len(rows) == 6
+    assert len(rows) == 8
     assert rows["single-plain"][0] == rows["single-chunked"][0]
     assert rows["aligned-plain"][0] == rows["aligned-chunked"][0]
     assert rows["single-plain"][3] == rows["single-chunked"][3] == "1.000"

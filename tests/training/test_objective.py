@@ -215,3 +215,13 @@ def test_gradient_scaling_leaves_the_loss_and_every_state_as_they_are() -> None:
     for mine, theirs in zip(aligned_rows(plain, batch), aligned_rows(scaled, batch), strict=True):
         assert mine.hidden.equal(theirs.hidden)
         assert mine.hidden.shape == (batch.tokens, DIM)
+
+
+def test_rounded_blocks_change_the_loss_a_little_and_leave_what_is_measured_afterwards_alone() -> None:
+    exact, rounded = (new_objective(f"training.block_precision={name}") for name in ("float32", "bfloat16"))
+    batch = tiny_batch()
+    losses = [objective.train()(batch, seed=1).loss.item() for objective in (exact, rounded)]
+    assert losses[0] != losses[1], "else nothing was rounded"
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+    measured = [objective.eval()(batch, seed=1).loss.item() for objective in (exact, rounded)]
+    assert measured[0] == measured[1]
