@@ -6,7 +6,8 @@ import { atFullDepth } from './words.js';
 const MARGIN = 8; // pixels between card, word and window
 const LINGER = 150; // milliseconds in which the pointer may cross from the word to its card
 
-const percent = (share) => `${share > 0.995 && share < 1 ? '>99' : Math.round(share * 100)}%`;
+const hundredths = (share) => (share > 0.995 && share < 1 ? '>99' : String(Math.round(share * 100)));
+const percent = (share) => `${hundredths(share)}%`;
 
 // Shows the card for the boxes in `place`, and lets arrow keys move among them.
 export function connectCard(place, card) {
@@ -83,8 +84,8 @@ function cardContent({ word, blocks, change }) {
     element('span', {}, ` left after block ${word.exit} of ${blocks}, ${percent(word.probability)} sure`),
   );
   const explanation = word.pieces.length > 1
-    ? 'How sure it was of each piece of the word after every block:'
-    : 'How sure it was of this word after every block:';
+    ? 'How sure it was of each piece of the word after every block, in percent:'
+    : 'How sure it was of this word after every block, in percent:';
   return [
     title, ...difference, element('p', { class: 'note' }, explanation),
     ...word.pieces.map((piece) => pieceChart(piece, blocks, word.pieces.length > 1)),
@@ -112,7 +113,7 @@ function column(block, probability, exit) {
   const made = element('span', { class: block > exit ? 'column unused' : 'column' });
   const bar = element('span', { class: block === exit ? 'bar last' : 'bar' });
   bar.style.setProperty('--probability', probability ?? 0);
-  if (probability !== null) bar.append(element('span', { class: 'figure' }, percent(probability)));
+  if (probability !== null) bar.append(element('span', { class: 'figure' }, hundredths(probability)));
   made.append(bar, element('span', { class: 'block' }, String(block)));
   return made;
 }

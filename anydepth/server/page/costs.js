@@ -2,25 +2,29 @@
 
 import { element } from './element.js';
 
-const TIME = 'Time (measured once)';
 const figure = (value) => (value >= 100 ? value.toFixed(0) : value.toFixed(1));
 
-// Fills `place` with a row for blocks, computing and time; `full` may be still on its way.
+// Fills `place` with a row for blocks, computing and time; `full` may be still on its way. A time that was measured
+// once is no ratio, so it has no bar.
 export function showCosts(place, depth, full) {
-  const rows = [
-    ['Blocks a word', `${figure(depth.average_exit)} of ${depth.blocks}`, depth.average_exit / depth.blocks],
-    ['Computing (FLOPs)', `${Math.round(depth.flops_share * 100)}% of full depth`, depth.flops_share],
-    full
-      ? [TIME, `${figure(depth.milliseconds)} of ${figure(full.milliseconds)} ms`, depth.milliseconds / full.milliseconds]
-      : [TIME, `${figure(depth.milliseconds)} ms`, 0],
-  ];
-  place.replaceChildren(...rows.flatMap(([name, value, share]) => {
+  const ours = figure(depth.milliseconds);
+  place.replaceChildren(
+    ...row('Blocks a word', `${figure(depth.average_exit)} of ${depth.blocks}`, depth.average_exit / depth.blocks),
+    ...row('Computing (FLOPs)', `${Math.round(depth.flops_share * 100)}% of full depth`, depth.flops_share),
+    ...row('Time', full ? `${ours} ms, full depth ${figure(full.milliseconds)} ms (measured once)` : `${ours} ms`),
+  );
+}
+
+// A name with its value, and a bar where it is a share.
+function row(name, value, share = null) {
+  const cell = element('dd', { class: share === null ? 'plain' : 'shared' });
+  cell.append(element('span', {}, value));
+  if (share !== null) {
     const bar = element('span', { class: share > 1 ? 'share over' : 'share', 'aria-hidden': 'true' });
     bar.style.setProperty('--share', Math.min(Math.max(share, 0), 1));
-    const cell = element('dd');
-    cell.append(element('span', {}, value), bar);
-    return [element('dt', {}, name), cell];
-  }));
+    cell.append(bar);
+  }
+  return [element('dt', {}, name), cell];
 }
 
 // One sentence: what was saved and how many words it changed (null while full depth is still on its way).

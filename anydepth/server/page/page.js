@@ -165,7 +165,7 @@ function showNothing() {
   words.replaceChildren();
   for (const part of [words, copy, byId('legend'), byId('costs'), byId('more')]) part.hidden = true;
   byId('empty').hidden = false;
-  byId('saving').textContent = 'Type something to see it.';
+  byId('saving').textContent = text.value.trim() ? '' : 'Type something to see it.';
   speak('');
 }
 
@@ -192,10 +192,12 @@ function showExample() {
   byId('example').hidden = Boolean(text.value) || !exampleFor(choice.pair.source);
 }
 
-// Makes the field as tall as its text.
+// Makes the field at least as tall as its text. Beside a long translation it is taller, so it is measured alone.
 function fitText() {
-  text.style.height = 'auto';
-  text.style.height = `${text.scrollHeight}px`;
+  text.classList.add('measured');
+  const needed = text.scrollHeight;
+  text.classList.remove('measured');
+  text.style.minHeight = `${needed}px`;
 }
 
 function setText(value) {

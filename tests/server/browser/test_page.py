@@ -12,6 +12,7 @@ from server.browser.conftest import OpenedPage, wished
 pytestmark = pytest.mark.soak
 Open = Callable[..., OpenedPage]
 TEXT = "katze hund gern läuft"
+MANY_BLOCKS = 12
 WIDTHS = {"phone": {"width": 360, "height": 740}, "desktop": {"width": 1400, "height": 860}}
 
 
@@ -24,12 +25,14 @@ def test_a_text_is_translated_as_one_types_and_each_word_shows_its_exit(open_pag
     answer = opened.type_text(TEXT)
     assert opened.words() == [word["text"] for word in all_words(answer)]
     assert len(opened.words()) > 1, "else this shows little"
-    boxes = opened.page.locator("#words .word")
-    assert boxes.evaluate_all("boxes => boxes.map(box => Number(box.dataset.exit))") == [
-        word["exit"] for word in all_words(answer)
-    ]
     assert opened.page.locator("#alternatives li").all_text_contents() == answer["alternatives"]
     assert answer["alternatives"] != []
+    exits = "boxes => boxes.map(box => Number(box.dataset.exit))"
+    boxes = opened.page.locator("#words .word")
+    assert boxes.evaluate_all(exits) == [word["exit"] for word in all_words(answer)]
+    deepest = [word["exit"] for word in all_words(opened.move_slider(len(opened.depths) - 1))]
+    assert boxes.evaluate_all(exits) == deepest
+    assert min(deepest) > 1, "else this shows little"
 
 
 def test_line_breaks_and_spaces_of_the_translation_stay(open_page: Open) -> None:
@@ -76,7 +79,7 @@ def test_every_stop_of_the_slider_translates_at_its_depth_and_tells_the_cost(ope
         costs = opened.page.locator("#costs dd").all_text_contents()
         assert costs[0] == f"{answer['average_exit']:.1f} of {answer['blocks']}"
         assert costs[1] == f"{answer['flops_share']:.0%} of full depth"
-        assert costs[2].startswith(f"{answer['milliseconds']:.1f} of ")
+        assert costs[2].startswith(f"{answer['milliseconds']:.1f} ms, full depth ")
         assert f"{stop + 1} of {len(opened.depths)}" in (slider.get_attribute("aria-valuetext") or "")
 
 
@@ -180,12 +183,12 @@ def test_the_card_of_a_word_has_its_exit_and_its_probability_after_every_block(o
         expect(card).to_contain_text(f"left after block {word['exit']} of {blocks}")
         assert card.locator("strong").text_content() == word["text"]
         figures = [after for piece in word["pieces"] for after in piece["passed"]]
-        assert card.locator(".figure").all_text_contents() == [percent(share) for share in figures]
+        assert card.locator(".figure").all_text_contents() == [hundredths(share) for share in figures]
         assert card.locator(".column").count() == blocks * len(word["pieces"])
 
 
-def percent(share: float) -> str:
-    return ">99%" if 0.995 < share < 1 else f"{int(share * 100 + 0.5)}%"
+def hundredths(share: float) -> str:
+    return ">99" if 0.995 < share < 1 else str(int(share * 100 + 0.5))
 
 
 def test_the_card_follows_the_pointer_and_goes_with_escape(open_page: Open) -> None:
@@ -241,6 +244,37 @@ def test_nothing_reaches_beyond_the_sides_of_the_window(open_page: Open, size: d
         assert box is not None
         assert box["x"] >= 0 and box["x"] + box["width"] <= size["width"]
         assert overflow(opened.page) == 0
+
+
+def test_a_model_of_many_blocks_fits_on_a_phone(open_page: Open) -> None:
+    opened = open_page(viewport=WIDTHS["phone"])
+
+    def deepen(wish: dict[str, Any], answer: dict[str, Any]) -> None:
+        answer["depth"]["blocks"] = MANY_BLOCKS
+        for word in all_words(answer):
+            piece = word["pieces"][0] | {"exit": MANY_BLOCKS, "passed": [0.123] * MANY_BLOCKS}
+            word.update(exit=MANY_BLOCKS, pieces=[piece] * 3)
+
+    opened.alter_answers(deepen)
+    opened.type_text(TEXT)
+    opened.page.locator("#words .word").first.focus()
+    card = opened.page.locator("#card")
+    expect(card.locator(".figure")).to_have_count(3 * MANY_BLOCKS)
+    assert card.evaluate("card => card.scrollWidth - card.clientWidth") == 0
+    assert overflow(opened.page) == 0
+
+
+def test_the_page_is_as_tall_as_its_text_needs_and_no_taller_afterwards(open_page: Open) -> None:
+    opened = open_page()
+    height = "document.documentElement.scrollHeight"
+    opened.type_text("hund")
+    short = opened.page.evaluate(height)
+    opened.type_text("\n".join([TEXT] * 40))
+    text = opened.page.locator("#text")
+    assert opened.page.evaluate(height) > 2 * short
+    assert text.evaluate("field => field.scrollHeight - field.clientHeight") == 0
+    opened.type_text("hund")
+    assert opened.page.evaluate(height) == short
 
 
 def overflow(page: Page) -> int:

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 from server.browser.conftest import OpenedPage
-from server.browser.test_page import TEXT, WIDTHS
+from server.browser.test_page import MANY_BLOCKS, TEXT, WIDTHS
 
 pytestmark = pytest.mark.soak
 Open = Callable[..., OpenedPage]
 THEMES = ("light", "dark")
 READABLE = 4.5  # the contrast that WCAG AA asks of text
-MANY_BLOCKS = 12
 SHADES = """blocks => import('./words.js').then(({ shade }) => {
   const box = document.createElement('span');
   box.className = 'word';
