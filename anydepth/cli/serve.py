@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from anydepth.cli.options import EngineName, Int8, examples
+from anydepth.cli.options import EngineName, Int8, examples, tell_if_unfinished
 from anydepth.errors import UsageError
 from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.limits import MOST_THREADS, MOST_UPDATES
@@ -84,6 +84,8 @@ def serve(
             f"`anydepth serve` needs {', '.join(absent)}, which is not installed; "
             "install it with `pip install 'anydepth[server]'`"
         )
+    for run in runs:
+        tell_if_unfinished(run)
     from anydepth.server.process import ServingPlace
     from anydepth.server.serving import ServingSettings, serve_runs
     from anydepth.server.serving_limits import ServingLimits

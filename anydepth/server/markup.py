@@ -44,9 +44,13 @@ class MarkupReader(HTMLParser):
         self.untouched: list[str] = []  # open elements inside which nothing is translated
 
     def parts(self) -> Iterator[MarkupPart]:
-        """The parts of the page in their order."""
-        self.feed(self.source)
+        """The parts of the page in their order. What comes after the last tag is text, and the parser
+        does not see it: over a tag that never ends it would take time that grows with the square."""
+        end = self.source.rfind(">") + 1
+        self.feed(self.source[:end])
         self.close()
+        if end < len(self.source):
+            self.found.append((end, "kept" if self.untouched else "text"))
         if not self.found or self.found[0][0] > 0:
             self.found.insert(0, (0, "kept"))
         ends = [place for place, _ in self.found[1:]] + [len(self.source)]

@@ -37,6 +37,8 @@ PAGES = [
     ("<li>eins<li>zwei", "<li>EINS<li>ZWEI"),
     ("  das\n  haus  ", "  DAS   HAUS  "),
     ("3 < 4", "3 &lt; 4"),
+    ("<p>das</p> haus <a href &amp; x", "<p>DAS</p> HAUS &lt;A HREF &amp; X"),
+    ("<script>das <p>haus", "<script>das <p>haus"),
     ("", ""),
 ]
 

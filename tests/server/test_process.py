@@ -173,10 +173,11 @@ def waiting_sentences(server: ServerProcess, key: str) -> float:
 def test_sigterm_answers_every_request_that_was_accepted(tmp_path: Path) -> None:
     run = sample_run("exits", tmp_path / "run")
     body = json.dumps(asked([f"{text} {number}" for number in range(90) for text in SOURCES[:1]])).encode()
-    with serving(run, "--engine", "torch", "--requests-per-minute", 0) as server, ExitStack() as stack:
+    options = ["--engine", "torch", "--requests-per-minute", 0, "--proxies", "127.0.0.1"]
+    with serving(run, *options) as server, ExitStack() as stack:
         connections = [stack.enter_context(connected(server)) for _ in range(8)]
         for connection in connections:
-            connection.sendall(raw_request(body))
+            connection.sendall(raw_request(body).replace(b"Host: a", b"Host: a\r\nX-Forwarded-For: 192.0.2.7"))
         wait_until_accepted(server, 8)
         server.process.send_signal(signal.SIGTERM)
         answers = [all_of(connection) for connection in connections]
@@ -186,6 +187,7 @@ def test_sigterm_answers_every_request_that_was_accepted(tmp_path: Path) -> None
     assert [answer[:15] for answer in answers] == [b"HTTP/1.1 200 OK"] * 8
     assert all(len(json.loads(answer.partition(b"\r\n\r\n")[2])["translatedText"]) == 90 for answer in answers)
     assert '"event": "stopped"' in server.log[-1]
+    assert sum('"client": "192.0.2.7"' in line for line in server.log) == 8, "the proxy is believed"
 
 
 def wait_until_accepted(server: ServerProcess, requests: int) -> None:
