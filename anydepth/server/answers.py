@@ -47,19 +47,6 @@ class TranslateAnswer(BaseModel):
     depth: TextDepth | list[TextDepth] | None = None
 
 
-class DepthAnswer(BaseModel):
-    """A budget that can be asked for: shares of full depth's FLOPs and time, and BLEU on the
-    validation set."""
-
-    policy: str
-    vocabulary: str
-    average_exit: float
-    flops: float
-    time: float | None
-    bleu: float | None
-    is_full_depth: bool
-
-
 class DeepLTranslation(BaseModel):
     """A translation as DeepL's clients read it."""
 

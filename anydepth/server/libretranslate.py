@@ -6,13 +6,13 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from anydepth.server.answers import (
-    DepthAnswer,
     DetectionAnswer,
     ErrorAnswer,
     HealthAnswer,
     LanguageAnswer,
     TranslateAnswer,
 )
+from anydepth.server.budgets import DepthOffer
 from anydepth.server.counters import CONTENT_TYPE
 from anydepth.server.languages import DetectedLanguage
 from anydepth.server.questions import (
@@ -60,7 +60,7 @@ def libretranslate_routes(service: TranslationService) -> APIRouter:
         """List the languages, and those that each can be translated to."""
         return JSONResponse(service.pairs.languages())
 
-    @router.get("/depths", **answers(list[DepthAnswer], ErrorAnswer))
+    @router.get("/depths", **answers(list[DepthOffer], ErrorAnswer))
     async def depths(
         source: str | None = Query(None, description='The source language, as in "de".'),
         target: str | None = Query(None, description='The target language, as in "en".'),

@@ -104,6 +104,7 @@ def run_server(app: FastAPI, place: ServingPlace, limits: ServingLimits) -> None
     config = uvicorn.Config(
         app,
         http=patient_protocol(limits),
+        loop="asyncio",  # the same everywhere, whatever else is installed
         ws="none",
         lifespan="off",
         log_config=None,

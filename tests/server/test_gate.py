@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from server.serving import asked, client_of_server
 
 from anydepth.server.logs import JsonLines
-from anydepth.server.pairs import ServedPairs
+from anydepth.server.pairs import ServedPair, ServedPairs
 from anydepth.server.serving_limits import ServingLimits
 from anydepth.server.web import PAGE
 
@@ -34,6 +34,16 @@ def test_a_full_line_is_refused_at_once(pairs: ServedPairs) -> None:
     assert (own.status_code, own.headers["retry-after"]) == (429, "1")
     assert own.json()["error"] == "Slowdown: too many of your sentences are waiting"
     assert client.post("/translate", json=asked("eins.\nzwei.")).status_code == 200
+
+
+def test_a_line_that_others_filled_is_refused_at_once(
+    pairs: ServedPairs, pair: ServedPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of_server(pairs, ServingLimits(waiting=4))
+    monkeypatch.setattr(pair.desk, "waiting", 4)
+    answer = client.post("/translate", json=asked("katze"))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json() == {"error": "the server has more to translate than it can; try again soon"}
 
 
 def test_every_answer_tells_browsers_to_be_careful(client: TestClient) -> None:
