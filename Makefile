@@ -1,4 +1,5 @@
 # make demo   set up, then train and measure a small translation model on the built-in corpus (runs/demo)
+# make serve  after make demo: set up what serving needs, then serve runs/demo/exits at http://127.0.0.1:5000
 # make test   set up, then check style, types and behaviour (at most 5 minutes on two quiet cores)
 # make soak   what takes long: system tests, kills, damage, hostile input; SIZE=0.02 TESTS=no for a small one, an hour in full
 # make lint   style and types alone
@@ -7,7 +8,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test soak style lint bench clean
+.PHONY: demo serve test soak style lint bench clean
 .DEFAULT_GOAL := demo
 
 # What a user needs: the command and what it imports. torch is named with its exact version before anything else can ask pip for the newest one.
@@ -24,9 +25,20 @@ BIN := .venv/bin
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'anydepth[dev]'
 	@touch $@
 
+# What serving needs beside it.
+.venv/server: .venv/ready
+	@echo "==> adding what serving needs to .venv (once)"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt 'anydepth[server]'
+	@touch $@
+
 demo: .venv/ready
 	@echo "==> the demo: everything goes to runs/demo"
 	$(BIN)/anydepth demo --to runs/demo
+
+serve: .venv/server
+	@test -d runs/demo/exits || { echo "there is no runs/demo/exits; make it with: make demo" >&2; exit 2; }
+	@echo "==> serving runs/demo/exits at http://127.0.0.1:5000 until Ctrl-C"
+	$(BIN)/anydepth serve runs/demo/exits
 
 style: .venv/dev
 	@echo "==> style"
@@ -62,6 +74,7 @@ bench: demo .venv/dev
 	$(BIN)/python benchmarks/tuning.py runs/demo/exits --valid runs/demo/corpus/valid
 	$(BIN)/python benchmarks/native_engine.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
 	$(BIN)/python benchmarks/onnx_step.py
+	$(BIN)/python benchmarks/serving.py --run runs/demo/exits --source-file runs/demo/corpus/test.de --overload 60
 
 clean:
 	rm -rf .venv runs build *.egg-info

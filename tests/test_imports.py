@@ -40,6 +40,7 @@ ORDER = (
     "experiments",
     "report",
     "demo",
+    "server",
     "cli",
     "__main__",
 )

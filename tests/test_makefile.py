@@ -23,6 +23,14 @@ def test_the_demo_installs_no_tools_and_no_extras() -> None:
     assert "[" not in planned.replace("$(", ""), "an extra stands in brackets"
 
 
+def test_serving_installs_its_extra_and_no_tools() -> None:
+    planned = commands_of("serve")
+    assert (
+        planned.index("--editable .") < planned.index("'anydepth[server]'") < planned.index("anydepth serve runs/demo")
+    )
+    assert "[dev]" not in planned
+
+
 @pytest.mark.parametrize("target", ["lint", "test"])
 def test_developers_get_what_users_get_first_and_the_tools_beside_it_without_building_again(target: str) -> None:
     planned = commands_of(target)

@@ -18,10 +18,12 @@ from anydepth.cli import (
     demo,
     evaluate,
     export,
+    keys,
     plot,
     prepare,
     report,
     score_exits,
+    serve,
     study,
     train,
     translate,
@@ -48,6 +50,7 @@ VERB_MODULES: tuple[VerbModule, ...] = (
     check,
     configs,
     export,
+    serve,
     bench,
     score_exits,
     study,
@@ -55,6 +58,7 @@ VERB_MODULES: tuple[VerbModule, ...] = (
     demo,
     data,  # groups come last in the help, wherever they stand here
     plot,
+    keys,
 )
 
 

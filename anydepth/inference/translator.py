@@ -283,11 +283,12 @@ class Translator:
         translations = [Translation()] * len(lines)
         found = self.engine.search([encoded[number][:limit] for number in numbers], policy, settings)
         for number, hypotheses in zip(numbers, found, strict=True):
-            translations[number] = self._translation(hypotheses, source_length=len(encoded[number]), limit=limit)
+            translations[number] = self.translation(hypotheses, source_length=len(encoded[number]))
         return translations
 
-    def _translation(self, hypotheses: Sequence[Hypothesis], *, source_length: int, limit: int) -> Translation:
-        vocab = self.model.target_embedding.num_embeddings
+    def translation(self, hypotheses: Sequence[Hypothesis], *, source_length: int) -> Translation:
+        """The best of a sentence's hypotheses as text; `source_length` counts all its tokens, without EOS."""
+        vocab, limit = self.model.target_embedding.num_embeddings, self.model.config.max_length
         ranked = [
             Translation(
                 text=self.target_tokenizer.decode(hypothesis.tokens),

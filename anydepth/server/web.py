@@ -1,0 +1,105 @@
+"""The app: routes, errors, the page and what every request passes."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+
+from anydepth import __version__
+from anydepth.errors import UsageError
+from anydepth.server.deepl import PREFIX, deepl_routes
+from anydepth.server.gate import Gate
+from anydepth.server.libretranslate import libretranslate_routes
+from anydepth.server.refusals import Refusal
+from anydepth.server.service import TranslationService
+
+LOG = logging.getLogger(__name__)
+PAGE = Path(__file__).parent / "page"
+PAGE_KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+}
+HALF_READ = (408, 413)  # refused before all of the request has come, so the connection cannot go on
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def make_web(service: TranslationService, *, origins: Sequence[str] = ()) -> FastAPI:
+    """The app that answers requests; `origins` are the sites whose pages may ask, too."""
+    app = FastAPI(
+        title="anydepth",
+        version=__version__,
+        description="Translation with a budget of depth for each request.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.include_router(libretranslate_routes(service))
+    app.include_router(deepl_routes(service))
+    app.add_api_route("/spec", lambda: JSONResponse(app.openapi()), methods=["GET"], include_in_schema=False)
+    add_page(app, PAGE)
+    app.add_exception_handler(Refusal, refused)
+    app.add_exception_handler(UsageError, unusable)
+    app.add_exception_handler(HTTPException, unrouted)
+    app.add_exception_handler(Exception, failed)
+    if origins:
+        app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"])
+    app.add_middleware(Gate, limits=service.limits, counters=service.counters)
+    return app
+
+
+def add_page(app: FastAPI, folder: Path) -> None:
+    """Adds the page at / and its files, each by its name: no path leads elsewhere."""
+    files = {file.name: file for file in sorted(folder.glob("*")) if file.suffix in PAGE_KINDS}
+
+    def shown(file: Path) -> Response:
+        headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+        return FileResponse(file, media_type=PAGE_KINDS[file.suffix], headers=headers)
+
+    for name, file in files.items():
+        path = "/" if name == "index.html" else f"/{name}"
+        app.add_api_route(path, lambda file=file: shown(file), methods=["GET"], include_in_schema=False)
+
+
+def error_answer(request: Request, status: int, sentence: str, *, retry_after: int | None = None) -> Response:
+    """A sentence as LibreTranslate's clients read it, or as DeepL's do on its routes."""
+    name = "message" if request.url.path.startswith(f"{PREFIX}/") else "error"
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    if status in HALF_READ:
+        headers["Connection"] = "close"
+    return JSONResponse({name: sentence}, status_code=status, headers=headers)
+
+
+async def refused(request: Request, error: Exception) -> Response:
+    """The answer to a request that is refused."""
+    assert isinstance(error, Refusal)
+    return error_answer(request, error.status, str(error), retry_after=error.retry_after)
+
+
+async def unusable(request: Request, error: Exception) -> Response:
+    """The answer to a wish, a policy or a vocabulary that cannot be met: the sentence of the
+    command line."""
+    return error_answer(request, 400, str(error))
+
+
+async def unrouted(request: Request, error: Exception) -> Response:
+    """The answer where there is no such route, or not with this method."""
+    assert isinstance(error, HTTPException)
+    response = error_answer(request, error.status_code, str(error.detail))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """The answer where something went wrong that is nobody's business outside; the log has it."""
+    return error_answer(request, 500, "something went wrong in the server; its log says what")
