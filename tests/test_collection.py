@@ -24,7 +24,9 @@ def test_one(value): pass
 
 def pytest_in(folder: Path, *options: str, hash_seed: int | None = None) -> subprocess.CompletedProcess[str]:
     """What pytest says of the tests in `folder` in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider"]
+    without = ("no:cacheprovider", "no:schemathesis")  # the one writes, the other words the refusals anew
+    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=--import-mode=importlib"]
+    command += [word for plugin in without for word in ("-p", plugin)]
     outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     seed = "random" if hash_seed is None else str(hash_seed)
     environment = outside | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / "tests")}
