@@ -52,6 +52,7 @@ def translate(question: dict):
     return {"translatedText": "".join(found[0].hypotheses[0]).replace("\\u2581", " ").strip()}
 
 sock = socket.create_server(("127.0.0.1", 0))
+sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 print('"event": "listening", "port":', sock.getsockname()[1], flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off")).run(sockets=[sock])
 """
@@ -118,7 +119,14 @@ class Connections:
         turn.latencies.setdefault(status, []).append(time.perf_counter() - begun)
 
     async def _answered(self, body: bytes) -> int:
-        reader, writer = self.free.pop() if self.free else await asyncio.open_connection("127.0.0.1", self.port)
+        """The status of the answer. A connection that the server closed while nobody used it is
+        replaced, as every client does."""
+        while self.free:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                return await self._over(*self.free.pop(), body)
+        return await self._over(*await asyncio.open_connection("127.0.0.1", self.port), body)
+
+    async def _over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> int:
         head = f"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
         writer.write(head.encode() + b"\r\n\r\n" + body)
         answer = (await reader.readuntil(b"\r\n\r\n")).lower()

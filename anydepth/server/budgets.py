@@ -1,8 +1,8 @@
 """The depth that a request asks for: a policy by name, or a wish that chooses a tuned operating
 point."""
 
+import threading
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any
 
 from anydepth.errors import UsageError
@@ -71,11 +71,11 @@ class RunBudgets:
 
     def __init__(self, translator: Translator) -> None:
         assert translator.run is not None, "a server loads its translators from runs"
-        self.translator = translator
+        self.translator, self.lock = translator, threading.Lock()
         self.sets = kept_points(translator.run)
         self.vocabularies = self._known_vocabularies()
-        self.plan = lru_cache(MOST_PLANS)(self._plan)
-        self.default = self.plan(Budget(), 0)
+        self.plans: dict[tuple[Budget, int], SearchPlan] = {}  # those of earlier requests, oldest first
+        self.plan(Budget(), 0)  # most requests want this one
 
     def _known_vocabularies(self) -> list[str]:
         """The vocabulary settings that were measured: each takes memory, so clients choose among
@@ -87,9 +87,21 @@ class RunBudgets:
         default = self.translator.words(None)
         return list(dict.fromkeys([FULL, *([] if default is None else [default.name]), *measured, *tuned]))
 
-    def _plan(self, budget: Budget, alternatives: int) -> SearchPlan:
+    def known_plan(self, budget: Budget, alternatives: int) -> SearchPlan | None:
+        """The plan of an earlier request that asked for the same, if it is kept."""
+        return self.plans.get((budget, alternatives))
+
+    def plan(self, budget: Budget, alternatives: int) -> SearchPlan:
         """The policy and the settings that a budget stands for, for so many translations beside the
-        best."""
+        best; kept for the next request. Finding an operating point takes a look at files."""
+        found = self.known_plan(budget, alternatives) or self._made_plan(budget, alternatives)
+        with self.lock:
+            self.plans[budget, alternatives] = found
+            if len(self.plans) > MOST_PLANS:
+                self.plans.pop(next(iter(self.plans)))
+        return found
+
+    def _made_plan(self, budget: Budget, alternatives: int) -> SearchPlan:
         if budget.vocabulary is not None and budget.vocabulary not in self.vocabularies:
             raise UsageError(
                 f"vocabulary {budget.vocabulary} was not measured for this model; "

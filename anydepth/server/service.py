@@ -66,10 +66,11 @@ class TranslationService:
         return owner
 
     async def plan(self, pair: ServedPair, budget: Budget, alternatives: int) -> SearchPlan:
-        """How a request with this budget is searched; finding an operating point takes a look at
-        files."""
-        if budget == Budget() and alternatives == 0:
-            return pair.budgets.default
+        """How a request with this budget is searched; one that nobody asked for yet is found in a
+        thread, because that takes a look at files."""
+        known = pair.budgets.known_plan(budget, alternatives)
+        if known is not None:
+            return known
         return await asyncio.to_thread(pair.budgets.plan, budget, alternatives)
 
     async def translate(

@@ -50,4 +50,6 @@ def test_plans_are_kept_but_not_without_bound(pair: ServedPair) -> None:
     assert pair.budgets.plan(Budget(policy="fixed:2"), 0) is plan
     for number in range(MOST_PLANS + 5):
         pair.budgets.plan(Budget(policy=f"confidence:0.{number + 1},0.5"), 0)
-    assert pair.budgets.plan.cache_info().currsize == MOST_PLANS
+    assert len(pair.budgets.plans) == MOST_PLANS
+    assert pair.budgets.known_plan(Budget(policy="fixed:2"), 0) is None, "the oldest is forgotten"
+    assert pair.budgets.plan(Budget(), 0).policy.name == "fixed:3"

@@ -19,6 +19,7 @@ from server.serving import SOURCES, ServerProcess, asked, sample_run, serving
 
 from anydepth.server.key_file import add_key
 from anydepth.server.pairs import ServedPair
+from anydepth.server.process import ServingPlace, listening
 
 PATIENCE = 60.0
 
@@ -105,6 +106,13 @@ def test_clients_side_by_side_get_their_own_answers(
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda text: posted(server, asked(text, policy="fixed:2"), key[1]), SOURCES * 4))
     assert [answer["translatedText"] for _, answer in answers] == expected * 4
+
+
+def test_the_body_of_an_answer_does_not_wait_for_its_head_to_be_acknowledged() -> None:
+    with listening(ServingPlace("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
 def test_a_body_that_comes_too_slowly_is_refused(server: ServerProcess) -> None:
