@@ -18,7 +18,8 @@ static inline void transpose_square(__m512 (&a)[16]) {
         a[r] = _mm512_castpd_ps(r % 2 ? _mm512_unpackhi_pd(x, y) : _mm512_unpacklo_pd(x, y));
     }
     UNROLLED16 for (int j = 0; j < 4; ++j) {
-        const __m512 low = _mm512_shuffle_f32x4(a[j], a[4 + j], 0x44), high = _mm512_shuffle_f32x4(a[j], a[4 + j], 0xEE);
+        const __m512 low = _mm512_shuffle_f32x4(a[j], a[4 + j], 0x44);
+        const __m512 high = _mm512_shuffle_f32x4(a[j], a[4 + j], 0xEE);
         const __m512 next_low = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0x44);
         const __m512 next_high = _mm512_shuffle_f32x4(a[8 + j], a[12 + j], 0xEE);
         a[j] = _mm512_shuffle_f32x4(low, next_low, 0x88);
