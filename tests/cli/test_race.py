@@ -27,6 +27,8 @@ from anydepth.runs.run import Run
 from anydepth.search.decoding import DecodingOptions
 from anydepth.text.prepared import PreparedData
 
+pytestmark = pytest.mark.soak  # trains six models
+
 
 @pytest.fixture(scope="module")
 def raced(study_data: Path, study_settings: Path, tmp_path_factory: pytest.TempPathFactory) -> StudyFolder:
