@@ -35,6 +35,7 @@ def main() -> None:
     if sentence:
         with suppress(OSError):  # nobody is left to tell
             say(sentence)
+    let_signals_end()
     if code:
         leave(code)
 
@@ -87,6 +88,13 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """Turns Ctrl-C and SIGTERM into an error with a sentence; cleaning up happens on the way
     out."""
     raise Interrupted("stopped; finished files stay and nothing half-written is left")
+
+
+def let_signals_end() -> None:
+    """Gives Ctrl-C and SIGTERM back to the system. The work is over, and an error that is raised
+    while Python ends could only become a traceback."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def leave(code: int) -> NoReturn:

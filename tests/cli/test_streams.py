@@ -2,6 +2,7 @@
 0, and no traceback is shown."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,3 +92,20 @@ def test_a_command_that_prints_nothing_needs_no_output(tmp_path: Path) -> None:
     ending = ended("corpus", "--to", tmp_path / "corpus", before=close(0, 1))
     assert ending.code == 0, ending.err
     assert (tmp_path / "corpus" / "train.de").stat().st_size > 0
+
+
+@pytest.mark.parametrize("arguments", ["--version", "configs --nonsense"])
+def test_a_signal_that_comes_while_python_ends_shows_no_traceback(arguments: str) -> None:
+    program = (
+        "import atexit, os, signal, sys; from anydepth.cli.main import main; "
+        f"atexit.register(lambda: os.kill(os.getpid(), signal.SIGTERM)); sys.argv[1:] = {arguments.split()!r}; main()"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert finished.returncode == -signal.SIGTERM
+    assert b"Traceback" not in finished.stderr
