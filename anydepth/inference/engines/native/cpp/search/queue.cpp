@@ -97,6 +97,7 @@ RequestPointer Queue::next() {
 
 void Queue::give(const Request& request, std::vector<Found> found) {
     const std::lock_guard<std::mutex> guard(mutex_);
+    if (is_over_) return;  // those who asked were told that there is no more
     const auto own = in_hand_.find(request.number);
     if (own == in_hand_.end() || own->second.get() != &request) return;  // it was cancelled
     in_hand_.erase(own);
