@@ -2,19 +2,23 @@
 and words that a bias bans."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from evaluation.translators import SOURCES, make_run, quiet
 from inference.native_searches import found, needs_native, outputs, scores, sentences
 from inference.test_native import INSTRUCTIONS
 from inference.test_onnx import in_onnx
 from selections import SELECTIONS, every_word
-from tiny import BLOCKS
+from tiny import BLOCKS, DIM
 from variations import ACTIVATIONS, BANS, MARIAN, VARIATIONS, ban, named
 from walks import model_for
 
+from anydepth.config.loading import load_config, save_config
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.parsing import parse_policy
 from anydepth.exits.policies import FixedExit
@@ -22,6 +26,9 @@ from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.native.native_engine import NativeEngine
 from anydepth.inference.engines.onnx.onnx_engine import OnnxEngine
 from anydepth.inference.engines.torch_engine import TorchEngine
+from anydepth.inference.export.onnx_folder import export_onnx
+from anydepth.inference.translator import Translator
+from anydepth.model.transformer import sinusoids
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
 
@@ -84,6 +91,18 @@ def test_the_native_engine_finds_what_the_plain_step_finds(changes: tuple[str, .
 def test_onnx_finds_what_the_plain_step_finds(changes: tuple[str, ...], tmp_path: Path) -> None:
     model = varied_model(*changes)
     assert_same(searches(model, OnnxEngine(in_onnx(model, tmp_path))), searches(model, TorchEngine(model)))
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "marian"])
+@torch.no_grad()
+def test_onnx_embeds_a_position_of_any_length_as_the_plain_step_does(positions: str, tmp_path: Path) -> None:
+    model = model_for("fixed:3", f"model.positions={positions}", "model.scale_embeddings=false")
+    embedding = in_onnx(model, tmp_path).programs["embedding"]
+    tokens, every = torch.tensor([5, 9, 7]), sinusoids(4000, DIM, model.config.positions)
+    for position in (0, 1, 511, 3999):
+        (states,) = embedding(tokens=tokens.numpy(), position=np.array([position]))
+        expected = model.target_embedding.weight[tokens] + every[position]
+        torch.testing.assert_close(torch.from_numpy(states), expected, atol=1e-6, rtol=0)
 
 
 def test_every_setting_changes_what_is_found() -> None:
@@ -223,3 +242,31 @@ def test_signals_are_numbers_where_the_bias_leaves_one_word(bias: float, tmp_pat
             settings = SearchSettings(beam=1, exact_length=3)
             for (best,) in found(engine, sentences(4), parse_policy(text, engine.model), settings):
                 assert (best.tokens, best.exits, best.token_scores) == ([9] * 3, [1] * 3, [0] * 3), engine.name
+
+
+@needs_native
+def test_a_run_of_such_a_model_is_translated_alike_by_every_engine(tmp_path: Path) -> None:
+    run = make_run(tmp_path, *MARIAN)
+    for int8 in (False, True):
+        export_onnx(run, int8=int8, say=quiet)
+    lines = [line for line in SOURCES if line]
+    plain, *others = (
+        Translator.load(run.folder, engine=engine).translate(lines, policy="confidence:0.2")
+        for engine in ("torch", "native", "onnx")
+    )
+    for own in others:
+        assert [(each.tokens, each.exits) for each in own] == [(each.tokens, each.exits) for each in plain]
+    for engine in ("native", "onnx"):
+        assert all(each.tokens for each in Translator.load(run.folder, engine=engine, int8=True).translate(lines))
+
+
+def test_a_run_whose_settings_do_not_have_the_variations_loads_with_what_it_was(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    before = Translator.load(run.folder, engine="torch").translate(SOURCES)
+    new = re.compile(r"^(activation|positions|scale_embeddings|output_bias) = .*\n", re.MULTILINE)
+    old_text, removed = new.subn("", run.config_file.read_text(encoding="utf-8"))
+    assert removed == 4
+    (old := tmp_path / "old.toml").write_text(old_text, encoding="utf-8")
+    assert load_config(old) == run.config
+    save_config(load_config(old), run.config_file)
+    assert Translator.load(run.folder, engine="torch").translate(SOURCES) == before
