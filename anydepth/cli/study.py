@@ -12,11 +12,20 @@ from anydepth.limits import MOST_JOBS, MOST_MINUTES, MOST_SEEDS
 STUDY_EXAMPLES = examples(
     "anydepth study table1 --data runs/demo/data --to studies/demo --dry-run",
     "anydepth study all --data runs/demo/data --to studies/demo",
-    "anydepth study race --data data --to studies/race --config multi30k_study --seeds 3 --minutes-per-run 30",
+    "anydepth study race --data data --to studies/race --config multi30k_race --seeds 3 --repeat race-plain-2",
     "anydepth study figure3 figure4 --data data --to studies/own --config multi30k_study --minutes-per-run 10",
 )
 STEP_EXAMPLES = examples("anydepth study-step studies/demo 'train aligned'")
 NAMES = "table1, table2, table3, figure3, figure4, figure5, figures6-9, cost, rivals, seq-bleu, race, all"
+
+ExitConfig = Annotated[
+    Path | None,
+    typer.Option(help="What a second stage changes. Default: a quarter of the updates at half of the rate."),
+]
+Repeated = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RUN", help="A rival of a race that is trained with every seed, too, as in race-plain-2."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,10 +46,7 @@ def study(
             "demo_study."
         ),
     ] = None,
-    exit_config: Annotated[
-        Path | None,
-        typer.Option(help="What a second stage changes. Default: a quarter of the updates at half of the rate."),
-    ] = None,
+    exit_config: ExitConfig = None,
     minutes_per_run: Annotated[
         float | None,
         typer.Option(
@@ -50,8 +56,14 @@ def study(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=1, max=MOST_SEEDS, help="Train every run so many times, with other random numbers.")
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_SEEDS,
+            help="Train every run so many times, with other random numbers; of a race the adaptive model alone.",
+        ),
     ] = 1,
+    repeat: Repeated = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=MOST_JOBS, help="Steps at a time. Default: one for each core.")
     ] = None,
@@ -65,15 +77,15 @@ def study(
     from anydepth.experiments.study import run_study
     from anydepth.experiments.wishes import StudyWishes
 
-    first, second = config and settings_file(config), exit_config and settings_file(exit_config)
     wishes = StudyWishes(
         names=names,
         data=data,
         to=to,
-        config=first,
-        exit_config=second,
+        config=config and settings_file(config),
+        exit_config=exit_config and settings_file(exit_config),
         minutes_per_run=minutes_per_run,
         seeds=seeds,
+        repeated=tuple(repeat or ()),
         jobs=jobs,
         title=title,
     )

@@ -37,10 +37,11 @@ class Study:
     machine: MachineRecord
     versions: VersionsRecord
     minutes_per_run: float | None = None
+    repeated: tuple[str, ...] = ()  # runs with all seeds that have but one otherwise
 
     def variants(self) -> list[Variant]:
         """All runs."""
-        return planned_variants(list(self.experiments), self.config, seeds=self.seeds)
+        return planned_variants(list(self.experiments), self.config, seeds=self.seeds, repeated=self.repeated)
 
     def changes(self, variant: Variant) -> tuple[str, ...]:
         """What a run changes in the study's settings."""
@@ -52,7 +53,6 @@ class Study:
         return {
             "settings": self.config,
             "text": self.data.fingerprint,
-            "seeds": self.seeds,
             "second stage": self.second_stage,
         }
 
@@ -68,6 +68,7 @@ class Study:
             data=self.data,
             seeds=[self.config.training.seed + number for number in range(self.seeds)],
             minutes_per_run=self.minutes_per_run,
+            repeated=list(self.repeated),
             updates=self.config.training.updates,
             exit_updates=with_changes(self.config, self.second_stage).training.updates,
             machine=self.machine,
@@ -89,6 +90,7 @@ class Study:
             machine=record.machine,
             versions=record.versions,
             minutes_per_run=record.minutes_per_run,
+            repeated=tuple(record.repeated),
         )
 
 

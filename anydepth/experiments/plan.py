@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from anydepth.experiments.definition import Study
 from anydepth.experiments.race import heats
-from anydepth.experiments.race_steps import ChooseWordsStep, HeatStep, JoinStep, TuneStep
+from anydepth.experiments.race_steps import ChooseWordsStep, HeatStep, HoldOutStep, JoinStep, TuneStep
 from anydepth.experiments.steps import (
     CompareStep,
     CostStep,
@@ -46,9 +46,9 @@ def text_steps(study: Study, folder: StudyFolder, variant: Variant) -> list[Stud
     """The steps that make what a run learns from, where that is not the text alone."""
     steps: list[StudyStep] = []
     if variant.targets != "references":
-        steps.append(DistilStep(study, folder, variant.seed))
+        steps.append(DistilStep(study, folder, variant.taught_by))
     if variant.targets == "both":
-        steps.append(JoinStep(study, folder, variant.seed))
+        steps.append(JoinStep(study, folder, variant.taught_by))
     if variant.needs_scores:
         assert variant.origin is not None
         steps.append(ScoreStep(study, folder, variant.origin))
@@ -60,8 +60,8 @@ def race_preparation(study: Study, folder: StudyFolder, variant: Variant) -> lis
     it."""
     if variant.role != RACE:
         return []
-    words = ChooseWordsStep(study, folder, variant)
-    return [words, TuneStep(study, folder, variant)] if variant.name == ADAPTIVE else [words]
+    words = [HoldOutStep(study, folder), ChooseWordsStep(study, folder, variant)]
+    return [*words, TuneStep(study, folder, variant)] if variant.name == ADAPTIVE else words
 
 
 def plan_table(steps: Sequence[StudyStep], done: dict[str, float], seconds: float) -> str:

@@ -1,6 +1,7 @@
 """The race: adaptive depth against plain models of fixed depth, on the clock. All contestants of a
 heat translate the same sentences in rounds that they share."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ from anydepth.inference.engines.choice import automatic_engine
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import save_tensors
-from anydepth.runs.operating_points import load_points
+from anydepth.runs.operating_points import OperatingPoint, load_points
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.text.prepared import PreparedData
 from anydepth.tuning.timed_points import spread_out
@@ -49,16 +50,22 @@ FAMILIES = ("confidence", "margin")  # that are tuned; neither needs a further t
 BATCHES = (1, 32)
 ROUNDS = 5
 TIMED = 200  # sentences in a turn; BLEU is of the whole test set
+MOST_VALID = 2000  # pairs of valid that everything is chosen on
 THREADS = 1
 Search = tuple[Policy, WordSelection | None]
 
 
 @dataclass(frozen=True)
 class Heat:
-    """What the contestants of a race have in common: a precision and a beam."""
+    """What the contestants of a race have in common: a precision and a beam. A wider beam than 1 takes
+    several times as long, so only the runs of the first seed take part in it."""
 
     precision: Precision
     beam: int
+
+    def runs(self, study: Study) -> list[Variant]:
+        """The runs that take part."""
+        return [variant for variant in race_runs(study) if variant.seed == 1 or self.beam == 1]
 
     @property
     def name(self) -> str:
@@ -80,10 +87,10 @@ class Sight:
 
 
 def heats(config: Config) -> list[Heat]:
-    """Both precisions with the beam of the settings, and with a beam of 1."""
+    """Both precisions with a beam of 1, then with that of the settings."""
     precisions: tuple[Precision, ...] = ("fp32", "int8")
     assert precisions == PRECISIONS
-    return [Heat(precision, beam) for precision in precisions for beam in dict.fromkeys((config.decoding.beam, 1))]
+    return [Heat(precision, beam) for beam in dict.fromkeys((1, config.decoding.beam)) for precision in precisions]
 
 
 def race_runs(study: Study) -> list[Variant]:
@@ -93,7 +100,7 @@ def race_runs(study: Study) -> list[Variant]:
 
 def run_heat(study: Study, folder: StudyFolder, heat: Heat, *, say: Say, clock: Clock = time.perf_counter) -> None:
     """Writes the record of a heat and its sentences' statistics."""
-    variants = {variant.run: variant for variant in race_runs(study)}
+    variants = {variant.run: variant for variant in heat.runs(study)}
     try:
         engine = automatic_engine(None, int8=heat.precision == "int8")
     except UsageError as error:
@@ -103,8 +110,8 @@ def run_heat(study: Study, folder: StudyFolder, heat: Heat, *, say: Say, clock: 
     with threads(THREADS):
         translators = {run: Translator.load(folder.run(run)) for run in variants}
         texts = {split: material_of(study, split, next(iter(translators.values())), heat.beam) for split in SPLITS}
-        with contestants_of(translators, bench_settings(heat, engine), say) as contestants:
-            sights = [{split: look(each, texts[split]) for split in SPLITS} for each in contestants]
+        with contestants_of(translators, bench_settings(heat, engine), say) as (contestants, readers):
+            sights = [{split: look(each, texts[split]) for split in SPLITS} for each in readers]
             say(f"{heat.name}: {len(contestants)} contestants have translated both held-out sets")
             numbers = spread_out(texts["test"].sentences, TIMED)
             timed = replace(texts["test"], sentences=[texts["test"].sentences[number] for number in numbers])
@@ -149,8 +156,7 @@ def bench_settings(heat: Heat, engine: str) -> BenchSettings:
 
 def material_of(study: Study, split: Split, translator: Translator, beam: int) -> Material:
     """The pairs of a held-out set that have a source, as tokens and as references."""
-    data = PreparedData.open(Path(study.data.folder))
-    pairs = [pair for pair in zip(*data.references(split), strict=True) if pair[0].strip()]
+    pairs = held_out_pairs(PreparedData.open(Path(study.data.folder)), split)
     limit = translator.model.config.max_length
     encoded = translator.source_tokenizer.encode_lines([source for source, _ in pairs])
     return Material(
@@ -161,24 +167,36 @@ def material_of(study: Study, split: Split, translator: Translator, beam: int) -
     )
 
 
+def held_out_pairs(data: PreparedData, split: Split) -> list[tuple[str, str]]:
+    """The pairs of a held-out set that have a source: all of test, and of a long valid some from all
+    over it."""
+    pairs = [pair for pair in zip(*data.references(split), strict=True) if pair[0].strip()]
+    most = len(pairs) if split == "test" else min(MOST_VALID, len(pairs))
+    return [pairs[number * len(pairs) // most] for number in range(most)]
+
+
 @contextmanager
 def contestants_of(
     translators: Mapping[str, Translator], settings: BenchSettings, say: Say
-) -> Iterator[list[Contestant]]:
-    """Every run with the words that its check chose: the adaptive ones at every exit and tuned point,
-    the others at full depth; and all at full depth by CTranslate2."""
+) -> Iterator[tuple[list[Contestant], list[Contestant]]]:
+    """Every run with the words that its check chose: the adaptive ones at every exit and tuned point
+    that is worth its time, the others at full depth; and all at full depth by CTranslate2. Then the
+    same once more, ours with all cores, which say the same sooner."""
     entrants = [Entrant(run, translator, searches(translator, settings)) for run, translator in translators.items()]
     with rivals([ctranslate2_entrant(each) for each in entrants], settings) as field:
         has_map = {each.name: isinstance(each.searches[0][1], TableSelection) for each in entrants}
-        theirs = [each for group in field if not isinstance(group, Contestant) for each in group]
-        yield [
-            *(each for entrant in entrants for each in own_contestants(entrant, settings, say)),
-            *(each for each in theirs if each.has_map == has_map[each.model_name]),
-        ]
+        every = [each for group in field if not isinstance(group, Contestant) for each in group]
+        theirs = [each for each in every if each.has_map == has_map[each.model_name]]
+        ours, quicker = (
+            [each for entrant in entrants for each in own_contestants(entrant, replace(settings, threads=count), say)]
+            for count in (settings.threads, os.cpu_count() or 1)
+        )
+        yield [*ours, *theirs], [*quicker, *theirs]
 
 
 def searches(translator: Translator, settings: BenchSettings) -> list[Search]:
-    """The fixed exits of a run and, where it has several, its tuned points that decide anything."""
+    """The fixed exits of a run and, where it has several, its tuned points that decide anything and
+    are worth their cost."""
     assert translator.run is not None
     exits = translator.model.config.classifier_exits
 
@@ -187,10 +205,24 @@ def searches(translator: Translator, settings: BenchSettings) -> list[Search]:
         return translator.policy(policy), translator.search_settings(options).words
 
     found = [search(f"fixed:{n}", None) for n in exits]
-    for points in load_points(translator.run, blocks=translator.model.blocks) if len(exits) > 1 else []:
-        decisive = [point for point in points.points if not point.policy.startswith("fixed:")]
-        found += [search(point.policy, point.vocabulary) for point in decisive if points.policy in FAMILIES]
+    sets = load_points(translator.run, blocks=translator.model.blocks) if len(exits) > 1 else []
+    tuned = [point for points in sets if points.policy in FAMILIES for point in points.points]
+    found += [search(point.policy, point.vocabulary) for point in worthwhile(tuned)]
     return list({(policy.name, words and words.name): (policy, words) for policy, words in found}.values())
+
+
+def worthwhile(tuned: Sequence[OperatingPoint]) -> list[OperatingPoint]:
+    """The points that decide anything, but those that a point of more BLEU costs less than."""
+
+    def cost(point: OperatingPoint) -> float:
+        return point.flops_share if point.time_share is None else point.time_share
+
+    return [
+        point
+        for point in tuned
+        if not point.policy.startswith("fixed:")
+        and not any(other.bleu > point.bleu and cost(other) < cost(point) for other in tuned)
+    ]
 
 
 def ctranslate2_entrant(entrant: Entrant) -> CTranslate2Entrant:

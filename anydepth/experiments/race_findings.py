@@ -49,12 +49,18 @@ class RaceCell:
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds whose runs took part."""
-        return sorted({each.seed for each in self.heat.contestants})
+        """The seeds of the adaptive model, which is trained with all of them."""
+        return sorted({each.seed for each in self.heat.contestants if each.kind in ("fixed", "tuned")})
 
     def of(self, seed: int, *, is_tuned: bool) -> list[ContestantRecord]:
-        """The tuned points of a seed, or all others."""
-        return [each for each in self.heat.contestants if each.seed == seed and (each.kind == "tuned") == is_tuned]
+        """The tuned points of a seed, or all others; a rival without that seed races with its first."""
+        own = [each for each in self.heat.contestants if (each.kind == "tuned") == is_tuned]
+        seeds: dict[str, list[int]] = {}
+        for each in own:
+            seeds.setdefault(each.variant, []).append(each.seed)
+        return [
+            each for each in own if each.seed == (seed if seed in seeds[each.variant] else min(seeds[each.variant]))
+        ]
 
     def fixed(self, seed: int, exit_: int | None = None) -> ContestantRecord | None:
         """The adaptive run of a seed at a fixed exit, or at full depth, by our own engine."""

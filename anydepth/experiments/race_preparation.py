@@ -6,19 +6,24 @@ from pathlib import Path
 from anydepth.evaluation.vocabulary_check import CheckSettings, find_vocabulary
 from anydepth.experiments.definition import Study
 from anydepth.experiments.measuring import run_record
-from anydepth.experiments.race import FAMILIES
+from anydepth.experiments.race import FAMILIES, held_out_pairs
 from anydepth.experiments.records import write_record
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import Variant
+from anydepth.files.atomic import write_text
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.run import Run
 from anydepth.runs.word_selections import TableSettings, learn_table
+from anydepth.search.decoding import DecodingOptions
+from anydepth.text.prepared import PreparedData
 from anydepth.tuning.tune import TuneSettings, tune_sets
 from anydepth.vocabulary.names import TABLE
 
 TOLERANCE = 0.1  # BLEU on valid that fewer words may cost
-TUNING = TuneSettings()
+PER_PIECE = (10, 20, 50, 100)  # words that each source piece may bring
+TABLE_SETTINGS = TableSettings(frequent=50)
+TUNING = TuneSettings(decoding=DecodingOptions(beam=1))
 
 
 def choose_words(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:
@@ -27,18 +32,25 @@ def choose_words(study: Study, folder: StudyFolder, variant: Variant, *, say: Sa
     run = Run(folder.run(variant.run))
 
     def learn(of: Run) -> None:
-        learn_table(of, TableSettings(), say=say)
+        learn_table(of, TABLE_SETTINGS, say=say)
 
-    find_vocabulary(run.folder, valid_text(study), CheckSettings.of_kind(TABLE, tolerance=TOLERANCE), learn, say=say)
+    find_vocabulary(
+        run.folder, str(folder.held_out), CheckSettings.of_kind(TABLE, PER_PIECE, tolerance=TOLERANCE), learn, say=say
+    )
     write_record(folder.run_record(variant.run), run_record(study, folder, variant, Translator.load(run.folder), []))
 
 
 def tune_run_for_race(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:
     """Finds the tuned points of a run: for time where the native engine is at hand, else for
     FLOPs."""
-    tune_sets(folder.run(variant.run), valid_text(study), FAMILIES, [None], TUNING, say=say)
+    tune_sets(folder.run(variant.run), str(folder.held_out), FAMILIES, [None], TUNING, say=say)
 
 
-def valid_text(study: Study) -> str:
-    """The PREFIX of the validation text."""
-    return str(Path(study.data.folder) / "valid")
+def write_held_out(study: Study, folder: StudyFolder) -> None:
+    """Writes the pairs of valid that words and thresholds are chosen on."""
+    data = PreparedData.open(Path(study.data.folder))
+    folder.held_out.parent.mkdir(parents=True, exist_ok=True)
+    for language, lines in zip(
+        (data.source_lang, data.target_lang), zip(*held_out_pairs(data, "valid"), strict=True), strict=True
+    ):
+        write_text(folder.held_out.with_suffix(f".{language}"), "".join(f"{line}\n" for line in lines))

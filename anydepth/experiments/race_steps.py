@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anydepth.experiments.distilling import joined_data
-from anydepth.experiments.race import Heat, race_runs, run_heat
-from anydepth.experiments.race_preparation import choose_words, tune_run_for_race
+from anydepth.experiments.race import Heat, run_heat
+from anydepth.experiments.race_preparation import choose_words, tune_run_for_race, write_held_out
 from anydepth.experiments.steps import StudyStep, distilling, joining, training
 from anydepth.experiments.training_runs import distilled_text, joined_text
 from anydepth.experiments.variants import ADAPTIVE, Variant
 from anydepth.messages.say import Say
 from anydepth.runs.run import Run
 from anydepth.text.prepared import PreparedData
+
+HOLDING_OUT = "hold out valid"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,21 @@ class JoinStep(StudyStep):
         joined_data(data, PreparedData.open(distilled_text(self.folder, self.seed)), self.result, say=say)
 
 
+class HoldOutStep(StudyStep):
+    """Writes the part of valid that words and thresholds are chosen on."""
+
+    @property
+    def name(self) -> str:
+        return HOLDING_OUT
+
+    @property
+    def result(self) -> Path:
+        return self.folder.held_out.with_suffix(f".{self.study.data.languages.partition('-')[2]}")
+
+    def perform(self, *, say: Say) -> None:
+        write_held_out(self.study, self.folder)
+
+
 @dataclass(frozen=True, eq=False)
 class ChooseWordsStep(StudyStep):
     """Learns which words a sentence may need, and stores with the run of a variant how few keep its
@@ -51,7 +68,7 @@ class ChooseWordsStep(StudyStep):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (training(self.variant.run),)
+        return training(self.variant.run), HOLDING_OUT
 
     @property
     def changed_run(self) -> str:
@@ -108,7 +125,8 @@ class HeatStep(StudyStep):
     @property
     def needs(self) -> tuple[str, ...]:
         return tuple(
-            (tuning if variant.name == ADAPTIVE else choosing_words)(variant.run) for variant in race_runs(self.study)
+            (tuning if variant.name == ADAPTIVE else choosing_words)(variant.run)
+            for variant in self.heat.runs(self.study)
         )
 
     @property

@@ -93,6 +93,7 @@ class PlanRecord(StoredFile):
     data: DataRecord
     seeds: list[int] = Field(min_length=1, max_length=MOST_SEEDS)
     minutes_per_run: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None = None
+    repeated: list[str] = []
     updates: int | None = None
     exit_updates: int | None = None
     machine: MachineRecord = MachineRecord()

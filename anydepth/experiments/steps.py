@@ -165,9 +165,9 @@ class TrainStep(StudyStep):
         needs = [training(variant.origin)] if variant.origin is not None else []
         match variant.targets:
             case "translations":
-                needs.append(distilling(self.folder, variant.seed))
+                needs.append(distilling(self.folder, variant.taught_by))
             case "both":
-                needs.append(joining(self.folder, variant.seed))
+                needs.append(joining(self.folder, variant.taught_by))
         if variant.needs_scores:
             needs.append(scoring(str(variant.origin)))
         return tuple(needs)

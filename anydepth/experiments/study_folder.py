@@ -23,6 +23,7 @@ class StudyFolder:
         self.logs = path / "logs"
         self.steps = path / "steps"
         self.distilled = path / "distilled"
+        self.held_out = path / "held_out" / "valid"  # the PREFIX of what a race chooses on
 
     def run(self, name: str) -> Path:
         """The run directory of that name."""

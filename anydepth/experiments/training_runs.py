@@ -32,9 +32,9 @@ def training_text(study: Study, folder: StudyFolder, variant: Variant) -> Path:
         case "references":
             return Path(study.data.folder)
         case "translations":
-            return distilled_text(folder, variant.seed)
+            return distilled_text(folder, variant.taught_by)
         case "both":
-            return joined_text(folder, variant.seed)
+            return joined_text(folder, variant.taught_by)
 
 
 def train_command(study: Study, folder: StudyFolder, variant: Variant) -> str:

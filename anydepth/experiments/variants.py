@@ -1,7 +1,7 @@
 """The runs that the experiments of the paper need: what distinguishes each, where it starts from
 and what is measured on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
@@ -52,6 +52,13 @@ class Variant:
     seed: int = 1
     targets: Targets = "references"
     needs_scores: bool = False
+    is_repeated: bool = True  # trained with every seed of the study, or with the first alone
+    text_seed: int | None = None  # of the baseline whose translations are learned from; None: its own
+
+    @property
+    def taught_by(self) -> int:
+        """The seed of the baseline whose translations it learns from."""
+        return self.seed if self.text_seed is None else self.text_seed
 
     @property
     def run(self) -> str:
@@ -253,25 +260,35 @@ def race(config: Config) -> list[Variant]:
     """The aligned model, decoders of few blocks, and a deep encoder with a decoder of one, all on the
     text and its translations by the deepest baseline."""
     plain = [
-        Variant(f"{PLAIN}-{depth}", RACE, one_classifier(depth), policies=(f"fixed:{depth}",), targets="both")
+        Variant(f"{PLAIN}-{depth}", RACE, one_classifier(depth), policies=(f"fixed:{depth}",))
         for depth in shallow_depths(config)
     ]
-    deep_encoder = replace(shallow(config), name=DEEP_ENCODER, role=RACE, targets="both")
-    return [baseline(config.model.blocks), race_adaptive(), *plain, deep_encoder]
+    deep_encoder = replace(shallow(config), name=DEEP_ENCODER, role=RACE)
+    teacher = replace(baseline(config.model.blocks), is_repeated=False)
+    others = [replace(taught_once(each), is_repeated=False) for each in (*plain, deep_encoder)]
+    return [teacher, race_adaptive(), *others]
 
 
 def race_adaptive() -> Variant:
-    """The model with all exits that the race is about."""
-    return Variant(ADAPTIVE, RACE, policies=(EACH_EXIT,), targets="both")
+    """The model with all exits that the race is about; low exits weigh more, where it is to leave."""
+    return taught_once(Variant(ADAPTIVE, RACE, ('training.exit_weights="1/sqrt(n)"',), policies=(EACH_EXIT,)))
+
+
+def taught_once(variant: Variant) -> Variant:
+    """The run with the text and the translations of the first baseline, whatever its own seed."""
+    return replace(variant, targets="both", text_seed=1)
 
 
 def shallow(config: Config) -> Variant:
     """All but one of the decoder's blocks moved to the encoder, as many as have the same number of
-    parameters."""
+    parameters; at half of the rate, after twice the warm-up, since a deep encoder does not learn at
+    that of the others."""
     encoder_block, decoder_block = block_parameters(config)
     blocks = config.model.encoder.blocks + round((config.model.blocks - 1) * decoder_block / encoder_block)
+    training = config.training
+    slower = f"training.learning_rate={training.learning_rate / 2:g}", f"training.warmup={2 * training.warmup}"
     return Variant(
-        "rival-shallow", "rival", (f"model.encoder.blocks={blocks}", *one_classifier(1)), policies=("fixed:1",)
+        "rival-shallow", "rival", (f"model.encoder.blocks={blocks}", *one_classifier(1), *slower), policies=("fixed:1",)
     )
 
 
@@ -308,10 +325,22 @@ def chosen_experiments(names: list[str]) -> list[str]:
     return [name for name in EXPERIMENTS if name in names or (ALL in names and name not in BY_NAME_ALONE)]
 
 
-def planned_variants(experiments: list[str], config: Config, *, seeds: int) -> list[Variant]:
-    """The runs of all experiments, each once, those of the first seed first."""
-    needed = {variant.name: variant for name in experiments for variant in EXPERIMENTS[name](config)}
-    return [variant.with_seed(seed) for seed in range(1, seeds + 1) for variant in needed.values()]
+def planned_variants(
+    experiments: list[str], config: Config, *, seeds: int, repeated: Sequence[str] = ()
+) -> list[Variant]:
+    """The runs of all experiments, each once, those of the first seed first; what an experiment
+    trains once has the other seeds where another experiment or `repeated` asks for them."""
+    every = [variant for name in experiments for variant in EXPERIMENTS[name](config)]
+    needed = {variant.name: variant for variant in every}
+    if unknown := [name for name in repeated if name not in needed]:
+        raise UsageError(f"--repeat {unknown[0]}: there is no such run; choose from {', '.join(needed)}")
+    again = {*repeated, *(variant.name for variant in every if variant.is_repeated)}
+    return [
+        variant.with_seed(seed)
+        for seed in range(1, seeds + 1)
+        for variant in needed.values()
+        if seed == 1 or variant.name in again
+    ]
 
 
 def variant_changes(variant: Variant, first_seed: int, second_stage: tuple[str, ...]) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class StudyWishes:
     exit_config: Path | None = None
     minutes_per_run: float | None = None
     seeds: int = 1
+    repeated: tuple[str, ...] = ()
     jobs: int | None = None
     title: str | None = None
 
@@ -94,6 +95,7 @@ def planned_study(wishes: StudyWishes, folder: StudyFolder) -> tuple[Study, floa
         machine=machine_record(side_by_side(wishes.jobs)[1]),
         versions=versions_record(),
         minutes_per_run=wishes.minutes_per_run,
+        repeated=wishes.repeated,
     )
     check_settings(study)
     return (study if before is None else grown(before, study, folder)), seconds
@@ -148,15 +150,21 @@ def first_line(data: PreparedData, split: str, number: int) -> str:
 
 
 def grown(before: Study, now: Study, folder: StudyFolder) -> Study:
-    """The study that was begun, with the experiments that are asked for now; refused where anything
-    else is different."""
+    """The study that was begun, with the experiments and further seeds that are asked for now; refused
+    where anything else is different."""
     for name, value in before.kept.items():
         if value != now.kept[name]:
             raise UsageError(f"{folder.path} was begun with other {name}; choose another --to")
-    experiments = tuple(chosen_experiments([*before.experiments, *now.experiments]))
-    command = before.command if experiments == before.experiments else now.command
-    data = before.data.model_copy(update={"folder": now.data.folder})
-    return replace(before, experiments=experiments, command=command, data=data)
+    if now.seeds < before.seeds:
+        raise UsageError(f"{folder.path} has {before.seeds} seeds already; write --seeds {before.seeds} or more")
+    after = replace(
+        before,
+        experiments=tuple(chosen_experiments([*before.experiments, *now.experiments])),
+        seeds=now.seeds,
+        repeated=tuple(dict.fromkeys([*before.repeated, *now.repeated])),
+        data=before.data.model_copy(update={"folder": now.data.folder}),
+    )
+    return after if after.variants() == before.variants() else replace(after, command=now.command)
 
 
 def second_stage(config: Config, exit_config: Path | None) -> tuple[str, ...]:

@@ -84,7 +84,12 @@ def test_a_study_goes_on_with_further_experiments_but_not_with_other_settings(
     more = ["study", "table1", "--data", study_data, "--to", folder, "--config", study_settings]
     outcome = done(*more, "--dry-run")
     assert "7 runs, 5 of them to train" in outcome.err
-    assert_refused(anydepth(*more, "--seeds", 2), "was begun with other seeds", "choose another --to")
+    assert "14 runs, 12 of them to train" in done(*more, "--dry-run", "--seeds", 2).err
+    note = folder / "study.json"
+    note.write_text(
+        note.read_text(encoding="utf-8").replace('"seeds": [\n  1\n ]', '"seeds": [\n  1,\n  2\n ]'), "utf-8"
+    )
+    assert_refused(anydepth(*more), "has 2 seeds already", "--seeds 2 or more")
 
 
 def test_bad_wishes_are_refused_before_anything_is_written(

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ FOLDER = StudyFolder(Path("study"))
 RIVALS = ("plain-1", "plain-2", "plain-3", "deep-encoder")
 
 
-def a_study(*experiments: str, config: Config | None = None, seeds: int = 1) -> Study:
-    return study_of(config or Config(), *(experiments or EXPERIMENTS), seeds=seeds)
+def a_study(*experiments: str, config: Config | None = None, seeds: int = 1, repeated: tuple[str, ...] = ()) -> Study:
+    return replace(study_of(config or Config(), *(experiments or EXPERIMENTS), seeds=seeds), repeated=repeated)
 
 
 def test_no_step_needs_one_that_comes_after_it() -> None:
@@ -55,17 +56,34 @@ def test_comparing_is_the_last_step_and_needs_every_measurement() -> None:
     assert set(steps[-1].needs) == {step.name for step in steps if isinstance(step, MeasureStep)}
 
 
-def test_a_heat_waits_for_the_words_of_every_run_of_every_seed_and_for_the_thresholds_of_ours() -> None:
-    steps = {step.name: step for step in make_plan(a_study("race", seeds=2), FOLDER)}
-    waiting = {
-        *(f"tune race-adaptive{seed}" for seed in ("", ".2")),
-        *(f"choose words race-{name}{seed}" for name in RIVALS for seed in ("", ".2")),
-    }
-    for heat in ("race fp32 beam 5", "race fp32 beam 1", "race int8 beam 5", "race int8 beam 1"):
-        assert set(steps[heat].needs) == waiting
-        assert heat in steps["compare"].needs
+def test_a_heat_waits_for_the_words_of_every_run_that_takes_part_and_for_the_thresholds_of_ours() -> None:
+    steps = {step.name: step for step in make_plan(a_study("race", seeds=2, repeated=("race-plain-3",)), FOLDER)}
+    first = {"tune race-adaptive", *(f"choose words race-{name}" for name in RIVALS)}
+    second = {"tune race-adaptive.2", "choose words race-plain-3.2"}
+    for precision in ("fp32", "int8"):
+        assert set(steps[f"race {precision} beam 1"].needs) == first | second
+        assert set(steps[f"race {precision} beam 5"].needs) == first, "a wide beam is for the first seed alone"
+        assert {f"race {precision} beam {beam}" for beam in (1, 5)} <= set(steps["compare"].needs)
     assert "measure race-adaptive" not in steps
-    assert "--data study/distilled/both.2 " in steps["train race-plain-3.2"].command
+
+
+def test_everybody_in_a_race_is_taught_by_one_baseline_whatever_the_seed() -> None:
+    steps = {step.name: step for step in make_plan(a_study("race", seeds=3, repeated=("race-plain-3",)), FOLDER)}
+    trainings = [name.removeprefix("train ") for name in steps if name.startswith("train ")]
+    assert trainings == [
+        *("baseline-6", "race-adaptive", "race-plain-1", "race-plain-2", "race-plain-3", "race-deep-encoder"),
+        *("race-adaptive.2", "race-plain-3.2", "race-adaptive.3", "race-plain-3.3"),
+    ]
+    for run in trainings[1:]:
+        assert steps[f"train {run}"].needs == ("join both",)
+        assert "--data study/distilled/both " in steps[f"train {run}"].command
+
+
+def test_words_and_thresholds_are_chosen_on_the_part_of_valid_that_is_written_for_it() -> None:
+    steps = {step.name: step for step in make_plan(a_study("race"), FOLDER)}
+    choosing = [step for name, step in steps.items() if name.startswith("choose words")]
+    assert len(choosing) == 5
+    assert all("hold out valid" in step.needs for step in choosing)
 
 
 def test_a_beam_of_one_is_raced_once() -> None:

@@ -117,6 +117,17 @@ def test_seeds_are_averaged_and_widen_what_one_alone_would_claim(tmp_path: Path)
     assert equal.basis == "lowest and highest of the rounds, widened to that over 2 seeds"
 
 
+def test_a_rival_that_was_trained_once_races_with_every_seed(tmp_path: Path) -> None:
+    ours = Invented("tuned", "confidence:0.5", SELDOM, (5.0, 5.0, 5.0), 90.0)
+    once = Invented("plain", "fixed:2", SELDOM, (4.0, 4.0, 4.0), 90.0, blocks=2)
+    twice = Invented("plain", "fixed:3", SELDOM, (8.0, 8.0, 8.0), 90.0, blocks=3)
+    quick = Invented("plain", "fixed:3", SELDOM, (2.0, 2.0, 2.0), 90.0, blocks=3, seed=2)
+    both = [FULL, seeded(FULL, 2, (10.0, 10.0, 10.0)), ours, seeded(ours, 2, (6.0, 6.0, 6.0))]
+    _, equal = findings(tmp_path, *both, once, twice, quick)
+    assert equal.rivals == ["2 blocks", "3 blocks"]
+    assert equal.by_seed == [1.25, 3.0]
+
+
 def test_a_seed_with_nothing_to_compare_is_left_out_and_counted(tmp_path: Path) -> None:
     ours = Invented("tuned", "confidence:0.5", SELDOM, (5.0, 5.0, 5.0), 90.0)
     poor = Invented("tuned", "confidence:0.5", OFTEN, (5.0, 5.0, 5.0), 10.0, seed=2)

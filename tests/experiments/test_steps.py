@@ -28,12 +28,12 @@ def steps() -> dict[str, StudyStep]:
         ("distil text.2", "distil-text.2", "distilled/text.2", "distil-text.2"),
         ("look at words", "look-at-words", "records/tokens.json", "look-at-words"),
         ("time updates", "time-updates", "records/cost.json", "time-updates"),
-        ("join both.2", "join-both.2", "distilled/both.2", "join-both.2"),
+        ("join both", "join-both", "distilled/both", "join-both"),
         (
-            "choose words race-plain-1.2",
-            "choose-words-race-plain-1.2",
-            "records/runs/race-plain-1.2.json",
-            "run-race-plain-1.2",
+            "choose words race-plain-1",
+            "choose-words-race-plain-1",
+            "records/runs/race-plain-1.json",
+            "run-race-plain-1",
         ),
         ("tune race-adaptive", "tune-race-adaptive", "runs/race-adaptive/operating_points.json", "run-race-adaptive"),
         ("race int8 beam 1", "race-int8-beam-1", "records/race/int8-beam-1.json", "race-int8-beam-1"),
@@ -59,9 +59,10 @@ def test_a_step_has_the_files_that_it_always_had(
         ("distil text", ("train baseline-4",)),
         ("look at words", ("measure tok-ll-geometric-l0.05",)),
         ("time updates", ()),
-        ("join both.2", ("distil text.2",)),
-        ("train race-plain-2.2", ("join both.2",)),
-        ("choose words race-deep-encoder", ("train race-deep-encoder",)),
+        ("join both", ("distil text",)),
+        ("train race-adaptive.2", ("join both",)),
+        ("hold out valid", ()),
+        ("choose words race-deep-encoder", ("train race-deep-encoder", "hold out valid")),
         ("tune race-adaptive.2", ("choose words race-adaptive.2",)),
     ],
 )
@@ -83,7 +84,7 @@ def test_a_second_stage_costs_its_own_updates_at_the_price_of_the_aligned_model(
 
 
 def test_only_the_clock_is_watched_alone_and_only_comparing_takes_what_there_is(steps: dict[str, StudyStep]) -> None:
-    heats = [f"race {precision} beam {beam}" for precision in ("fp32", "int8") for beam in (5, 1)]
+    heats = [f"race {precision} beam {beam}" for beam in (1, 5) for precision in ("fp32", "int8")]
     tunings = ["tune race-adaptive", "tune race-adaptive.2"]
     assert [name for name, step in steps.items() if step.is_alone] == [*tunings, "time updates", *heats]
     assert [name for name, step in steps.items() if step.takes_what_there_is] == ["compare"]

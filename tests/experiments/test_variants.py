@@ -18,7 +18,7 @@ from anydepth.experiments.variants import (
     variant_config,
 )
 
-FIRST_STAGES = ["demo", "demo_study", "multi30k_study", "iwslt14_de_en", "wmt14_en_fr"]
+FIRST_STAGES = ["demo", "demo_study", "multi30k_study", "multi30k_race", "iwslt14_de_en", "wmt14_en_fr"]
 
 
 def names(experiments: list[str], config: Config, seeds: int = 1) -> list[str]:
@@ -112,6 +112,24 @@ def test_everybody_in_the_race_learns_from_the_same_text_for_the_same_updates(bl
     assert [each.model.blocks for each in made] == [blocks, *plain, 1]
     assert [len(each.model.classifier_exits) for each in made] == [blocks, *([1] * (len(plain) + 1))]
     assert made[-1].model.encoder.blocks > config.model.encoder.blocks == made[0].model.encoder.blocks
+
+
+def test_what_a_race_trains_once_has_all_seeds_where_another_experiment_or_the_user_asks_for_them() -> None:
+    config = Config()
+    once = {variant.name for variant in planned_variants(["race"], config, seeds=2) if variant.seed == 2}
+    assert once == {"race-adaptive"}
+    named = planned_variants(["race"], config, seeds=2, repeated=("race-plain-2", "baseline-6"))
+    assert {variant.name for variant in named if variant.seed == 2} == {"race-adaptive", "race-plain-2", "baseline-6"}
+    both = planned_variants(["race", "table1"], config, seeds=2)
+    assert {"baseline-6", "race-adaptive"} < {variant.name for variant in both if variant.seed == 2}
+    with pytest.raises(UsageError, match=r"^--repeat race-plain-9: there is no such run; choose from baseline-6, "):
+        planned_variants(["race"], config, seeds=2, repeated=("race-plain-9",))
+
+
+def test_a_deep_encoder_learns_at_a_rate_of_its_own() -> None:
+    config = make_config({"training": {"learning_rate": 2e-3, "warmup": 300}})
+    made = variant_config(shallow(config), config, ())
+    assert (made.training.learning_rate, made.training.warmup) == (1e-3, 600)
 
 
 def test_an_oracle_without_penalties_for_tokens_is_refused() -> None:
