@@ -4,20 +4,15 @@
 namespace anydepth {
 namespace ANYDEPTH_SET {
 
-// Half of erfc(z) for z >= 0, to about 2e-6 of itself: the Chebyshev fit of Numerical Recipes (erfcc).
+// Half of erfc(z) for z >= 0, to 1e-7: formula 7.1.26 of Abramowitz and Stegun.
 static inline vf half_erfc(vf z) {
-    const vf t = 1.0f / (1.0f + 0.5f * z);
-    vf p = all(0.17087277f);
-    p = p * t - 0.82215223f;
-    p = p * t + 1.48851587f;
-    p = p * t - 1.13520398f;
-    p = p * t + 0.27886807f;
-    p = p * t - 0.18628806f;
-    p = p * t + 0.09678418f;
-    p = p * t + 0.37409196f;
-    p = p * t + 1.00002368f;
-    p = p * t - 1.26551223f;
-    return 0.5f * t * exponential(p - z * z);
+    const vf t = 1.0f / (1.0f + 0.3275911f * z);
+    vf p = all(1.061405429f);
+    p = p * t - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    return 0.5f * p * t * exponential(-z * z);
 }
 
 // Both are told from what exp can hold: that of a number below 0.
