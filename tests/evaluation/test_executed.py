@@ -6,6 +6,7 @@ import pytest
 import torch
 from tiny import BLOCKS, SOURCE_VOCAB, TARGET_VOCAB, tiny_model
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from variations import MARIAN
 from walks import SOME_PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 
 from anydepth.evaluation.executed import executed_decoder_flops
@@ -43,9 +44,10 @@ def test_the_formula_is_what_a_greedy_search_executes(classifiers: str, policy: 
     assert executed == formula
 
 
+@pytest.mark.parametrize("changes", [(), MARIAN], ids=["plain", "as Marian's"])
 @pytest.mark.parametrize("text", ["confidence:0.08", "margin:0.02", "shortlist:5:0.3"])
-def test_scores_that_a_decision_computed_are_not_computed_again(text: str) -> None:
-    model = tiny_model()
+def test_scores_that_a_decision_computed_are_not_computed_again(text: str, changes: tuple[str, ...]) -> None:
+    model = tiny_model(*changes)
     executed, formula = executed_and_formula(model, [SENTENCE], parse_policy(text, model))
     assert executed == formula
 

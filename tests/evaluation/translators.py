@@ -54,6 +54,8 @@ def spread(model: AdaptiveTransformer) -> None:
     for n in model.config.classifier_exits:
         model.classifier(n).mul_(2)
         model.classifier(n)[EOS] *= 2
+    if model.output_bias is not None:
+        model.output_bias.copy_(torch.randn_like(model.output_bias))
     if model.halting is not None:
         for parameter in model.halting.parameters():
             parameter.copy_(torch.randn_like(parameter))

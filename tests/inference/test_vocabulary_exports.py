@@ -7,6 +7,7 @@ import ctranslate2
 import pytest
 from evaluation.translators import SOURCES, make_run, quiet
 from tiny import BLOCKS
+from variations import MARIAN
 
 from anydepth.inference.checking import check_folder
 from anydepth.inference.export.ctranslate2_folder import export_ctranslate2, search_options
@@ -21,9 +22,9 @@ from anydepth.vocabulary.lexical_table import TableSelection
 LINES = [line for line in SOURCES if line] + ["Łukasz läuft"]
 
 
-@pytest.fixture(scope="module")
-def table_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    run = make_run(tmp_path_factory.mktemp("exported"))
+@pytest.fixture(scope="module", params=[(), MARIAN], ids=["plain", "as Marian's"])
+def table_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = make_run(tmp_path_factory.mktemp("exported"), *request.param)
     learn_table(run, TableSettings(frequent=8, rounds=1), say=quiet)
     return run
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tiny import ALONE, BLOCKS, short_training, train
+from variations import MARIAN, ban
 
 from anydepth.errors import Interrupted, RunError, TrainingError
 from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
@@ -19,6 +20,7 @@ from anydepth.runs.models import load_model
 from anydepth.runs.run import Run, create_run
 from anydepth.text.batches import BatchStream, Position
 from anydepth.text.prepared import PreparedData
+from anydepth.text.tokenizer import PAD
 from anydepth.training import loop
 from anydepth.training.distributed import Workers
 from anydepth.training.loop import Training
@@ -64,6 +66,24 @@ def test_training_lowers_the_loss_of_every_exit(data: PreparedData, tmp_path: Pa
     first, *_, last = valid_lines(run)
     assert len(last["nll"]) == BLOCKS
     assert all(later < 0.9 * earlier for earlier, later in zip(first["nll"], last["nll"], strict=True))
+
+
+def test_a_model_that_varies_as_marians_learns_its_bias_too_and_keeps_a_banned_word_banned(
+    data: PreparedData, tmp_path: Path
+) -> None:
+    run = create_run(tmp_path / "first", short_training(*MARIAN, "training.updates=3"), data)
+    train(run, data)
+    model = load_model(run)
+    assert model.output_bias is not None
+    assert model.output_bias.count_nonzero() > 100
+    ban(model, PAD, bias=-torch.inf)
+    save_tensors(run.weights_file, model_tensors(model))
+    further = continued_run(tmp_path / "second", run.folder, None, ["training.updates=3"], overwrite=False)
+    train(further, data)
+    again = load_model(further).output_bias
+    assert again is not None
+    assert again[PAD] == -torch.inf
+    assert again[PAD + 1 :].isfinite().all() and not again.equal(model.output_bias)
 
 
 def test_the_best_weights_by_loss_are_those_of_the_lowest_mean_over_exits(data: PreparedData, tmp_path: Path) -> None:
