@@ -21,8 +21,8 @@ from anydepth.files.reading import Unreadable, json_of
 from anydepth.files.seal import Seal, write_text
 from anydepth.model.checkpoint import load_notes, save_tensors
 from anydepth.model.memory import check_memory
+from anydepth.text.marian import AnyTokenizer, target_side, tokenizer_of
 from anydepth.text.prepared import PreparedData
-from anydepth.text.tokenizer import Tokenizer
 
 INTERRUPTED = "interrupted"  # the note of weights whose training was stopped: the update
 
@@ -156,14 +156,20 @@ class Run:
             )
         return note
 
-    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """The source and the target tokenizer; one object twice where the vocabulary is joint."""
+    @property
+    def is_joint(self) -> bool:
+        """Whether one vocabulary serves both sides."""
         self._check_is_run()
-        joint, source, target = (self.folder / f"tokenizer{side}.model" for side in ("", ".source", ".target"))
-        if self.seal.has(joint):
-            tokenizer = self._tokenizer(joint)
-            return tokenizer, tokenizer
-        return self._tokenizer(source), self._tokenizer(target)
+        return self.seal.has(self.folder / "tokenizer.model")
+
+    def tokenizers(self) -> tuple[AnyTokenizer, AnyTokenizer]:
+        """The source and the target tokenizer; of one vocabulary where it is joint."""
+        if self.is_joint:
+            tokenizer = self._tokenizer(self.folder / "tokenizer.model")
+            return tokenizer, target_side(tokenizer)
+        return self._tokenizer(self.folder / "tokenizer.source.model"), self._tokenizer(
+            self.folder / "tokenizer.target.model"
+        )
 
     def _check_is_run(self) -> None:
         """Refuses a folder that was never a run, which has neither settings nor a seal."""
@@ -172,8 +178,8 @@ class Run:
                 f"{self.folder} is not a run directory: it has no config.toml; make one with `anydepth train`"
             )
 
-    def _tokenizer(self, path: Path) -> Tokenizer:
-        return Tokenizer.from_bytes(self.seal.read(path), path)
+    def _tokenizer(self, path: Path) -> AnyTokenizer:
+        return tokenizer_of(self.seal.read(path), path)
 
 
 @contextmanager
