@@ -29,6 +29,9 @@ Updates = Annotated[int, Field(ge=1, le=MOST_UPDATES)]
 Tokens = Annotated[int, Field(ge=1, le=MOST_BATCH_TOKENS)]
 Factor = Annotated[float, Field(gt=0, le=LARGEST_FACTOR)]
 Weighting = Literal["1", "n", "sqrt(n)", "1/sqrt(n)", "1/n"]
+Heads = Annotated[int, Field(ge=1, le=MOST_HEADS)]
+Activation = Literal["relu", "gelu", "swish"]
+Positions = Literal["sinusoidal", "marian"]
 
 WEIGHTINGS: dict[str, Callable[[int], float]] = {
     "1": lambda n: 1.0,
@@ -56,9 +59,11 @@ class EncoderConfig(ConfigSection):
     blocks: Blocks = 6
     """Blocks of the encoder."""
     dim: Dim = 512
-    """Width of the encoder; divisible by `model.heads`, and even."""
+    """Width of the encoder; divisible by its heads, and even."""
     ffn_dim: Dim = 1024
     """Width of the feed-forward layer of an encoder block."""
+    heads: Heads | None = None
+    """Attention heads of an encoder block; none is as many as `model.heads`."""
 
 
 class DecoderConfig(ConfigSection):
@@ -76,8 +81,8 @@ class ModelConfig(ConfigSection):
 
     blocks: Blocks = 6
     """Blocks of the decoder, the N of the paper."""
-    heads: Annotated[int, Field(ge=1, le=MOST_HEADS)] = 4
-    """Attention heads of every block."""
+    heads: Heads = 4
+    """Attention heads of every block; those of the encoder may have another number."""
     encoder: EncoderConfig = EncoderConfig()
     decoder: DecoderConfig = DecoderConfig()
     classifiers: Literal["untied", "shared", "tied"] = "untied"
@@ -85,6 +90,17 @@ class ModelConfig(ConfigSection):
     vocabulary the source's as well)."""
     exits: Literal["all", "last"] = "all"
     """An exit after every decoder block, or after the last one only (a standard Transformer)."""
+    activation: Activation = "relu"
+    """Function inside every feed-forward network: ReLU, GELU (the exact one, by erf) or swish, x
+    sigmoid(x)."""
+    positions: Positions = "sinusoidal"
+    """Rates of the sinusoids that tell positions apart: from 1 to 1/10000, both included, or
+    MarianMT's 10000^(-2i / dim)."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by the square root of their width."""
+    output_bias: bool = False
+    """A number for each word of the target, shared by all exits, that is added to its score; -inf
+    bans the word."""
     dropout: Probability = 0.3
     """Dropout of embeddings and of what each layer adds."""
     attention_dropout: Probability = 0.0
@@ -94,18 +110,25 @@ class ModelConfig(ConfigSection):
 
     @model_validator(mode="after")
     def sizes_fit(self) -> "ModelConfig":
-        for side, dim in (("encoder", self.encoder.dim), ("decoder", self.decoder.dim)):
-            if dim % self.heads:
-                below, above = dim - dim % self.heads, dim - dim % self.heads + self.heads
+        setting = "model.heads" if self.encoder.heads is None else "model.encoder.heads"
+        for side, dim, heads, divisor in (
+            ("encoder", self.encoder.dim, self.encoder_heads, setting),
+            ("decoder", self.decoder.dim, self.heads, "model.heads"),
+        ):
+            if dim % heads:
+                below, above = dim - dim % heads, dim - dim % heads + heads
                 choices = " or ".join(str(choice) for choice in (below, above) if choice > 0)
-                raise ValueError(
-                    f"model.{side}.dim = {dim} is not divisible by model.heads = {self.heads}; try {choices}"
-                )
+                raise ValueError(f"model.{side}.dim = {dim} is not divisible by {divisor} = {heads}; try {choices}")
             if dim % 2:
                 raise ValueError(
-                    f"model.{side}.dim = {dim} is odd; sinusoidal positions need an even width, try {dim + self.heads}"
+                    f"model.{side}.dim = {dim} is odd; sinusoidal positions need an even width, try {dim + heads}"
                 )
         return self
+
+    @property
+    def encoder_heads(self) -> int:
+        """The attention heads of an encoder block."""
+        return self.heads if self.encoder.heads is None else self.encoder.heads
 
     @property
     def classifier_exits(self) -> tuple[int, ...]:

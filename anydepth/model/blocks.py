@@ -1,20 +1,26 @@
 """Post-norm Transformer blocks (section 2.1): every sub-block adds to its input, then
 normalises."""
 
+from collections.abc import Callable
+
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from anydepth.config.schema import Activation
 from anydepth.model.attention import Attention
 from anydepth.model.dropout import Dropout
 from anydepth.model.linear import Linear
 
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
+
 
 class FeedForward(nn.Module):
-    """The position-wise network: linear, ReLU, linear."""
+    """The position-wise network: linear, an activation such as ReLU, linear."""
 
-    def __init__(self, dim: int, ffn_dim: int) -> None:
+    def __init__(self, dim: int, ffn_dim: int, *, activation: Activation) -> None:
         super().__init__()
+        self.activation: Activation = activation
         self.inner = Linear(dim, ffn_dim)
         self.outer = Linear(ffn_dim, dim)
         for linear in (self.inner, self.outer):
@@ -22,18 +28,27 @@ class FeedForward(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, states: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-        outer: Tensor = self.outer(F.relu(self.inner(states)))
+        outer: Tensor = self.outer(ACTIVATIONS[self.activation](self.inner(states)))
         return outer
 
 
 class EncoderBlock(nn.Module):
     """Self-attention, then the feed-forward network."""
 
-    def __init__(self, dim: int, ffn_dim: int, heads: int, *, dropout: float, attention_dropout: float) -> None:
+    def __init__(
+        self,
+        dim: int,
+        ffn_dim: int,
+        heads: int,
+        *,
+        activation: Activation,
+        dropout: float,
+        attention_dropout: float,
+    ) -> None:
         super().__init__()
         self.attention = Attention(dim, heads, memory_dim=dim, dropout=attention_dropout)
         self.attention_norm = nn.LayerNorm(dim)
-        self.feed_forward = FeedForward(dim, ffn_dim)
+        self.feed_forward = FeedForward(dim, ffn_dim, activation=activation)
         self.feed_forward_norm = nn.LayerNorm(dim)
         self.dropout = Dropout(dropout)
 
@@ -54,14 +69,22 @@ class DecoderBlock(nn.Module):
     """
 
     def __init__(
-        self, dim: int, ffn_dim: int, heads: int, *, memory_dim: int, dropout: float, attention_dropout: float
+        self,
+        dim: int,
+        ffn_dim: int,
+        heads: int,
+        *,
+        memory_dim: int,
+        activation: Activation,
+        dropout: float,
+        attention_dropout: float,
     ) -> None:
         super().__init__()
         self.self_attention = Attention(dim, heads, memory_dim=dim, dropout=attention_dropout)
         self.self_attention_norm = nn.LayerNorm(dim)
         self.source_attention = Attention(dim, heads, memory_dim=memory_dim, dropout=attention_dropout)
         self.source_attention_norm = nn.LayerNorm(dim)
-        self.feed_forward = FeedForward(dim, ffn_dim)
+        self.feed_forward = FeedForward(dim, ffn_dim, activation=activation)
         self.feed_forward_norm = nn.LayerNorm(dim)
         self.dropout = Dropout(dropout)
 

@@ -18,6 +18,7 @@ from anydepth.files.reading import check_regular
 from anydepth.files.seal import replacing, seal_of
 
 CHECKSUM = "sha256"
+OUTPUT_BIAS = "output_bias"  # the one tensor that may have -inf, which bans a word
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
@@ -113,8 +114,13 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def not_finite(tensors: Mapping[str, Tensor]) -> str | None:
-    """The name of the first tensor that has a NaN or an infinity; None if all are numbers."""
-    return next((name for name in sorted(tensors) if not bool(torch.isfinite(tensors[name]).all())), None)
+    """The name of the first tensor that has a NaN or an infinity, but for the -inf of banned words;
+    None if all are numbers."""
+    return next((name for name in sorted(tensors) if not _is_sound(name, tensors[name])), None)
+
+
+def _is_sound(name: str, tensor: Tensor) -> bool:
+    return bool(((tensor < torch.inf) if name == OUTPUT_BIAS else torch.isfinite(tensor)).all())
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:

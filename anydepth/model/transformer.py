@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from anydepth.config.schema import ModelConfig
+from anydepth.config.schema import ModelConfig, Positions
 from anydepth.errors import ConfigError
 from anydepth.model.blocks import DecoderBlock, EncoderBlock
 from anydepth.model.cache import DecoderCache
@@ -32,12 +32,26 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         encoder, decoder = config.encoder, config.decoder
-        dropouts = {"dropout": config.dropout, "attention_dropout": config.attention_dropout}
+        encoder_sizes = encoder.dim, encoder.ffn_dim, config.encoder_heads
         self.encoder = nn.ModuleList(
-            EncoderBlock(encoder.dim, encoder.ffn_dim, config.heads, **dropouts) for _ in range(encoder.blocks)
+            EncoderBlock(
+                *encoder_sizes,
+                activation=config.activation,
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
+            )
+            for _ in range(encoder.blocks)
         )
         self.decoder = nn.ModuleList(
-            DecoderBlock(decoder.dim, decoder.ffn_dim, config.heads, memory_dim=encoder.dim, **dropouts)
+            DecoderBlock(
+                decoder.dim,
+                decoder.ffn_dim,
+                config.heads,
+                memory_dim=encoder.dim,
+                activation=config.activation,
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
+            )
             for _ in range(config.blocks)
         )
         self.dropout = Dropout(config.dropout)
@@ -54,6 +68,8 @@ class Transformer(nn.Module):
             self.source_embedding = _embedding(source_vocab, encoder.dim)
         own = {"untied": len(config.classifier_exits), "shared": 1, "tied": 0}[config.classifiers]
         self.classifiers = nn.ParameterList(_embedding(target_vocab, decoder.dim).weight for _ in range(own))
+        # added to the scores of Eq. 3, beyond the paper
+        self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
 
     @property
     def blocks(self) -> int:
@@ -124,7 +140,7 @@ class Transformer(nn.Module):
 
     def logits_at(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row vocab"]:
         """The scores of all words by the classifier of exit n (Eq. 3)."""
-        return F.linear(hidden, self.classifier(n))
+        return F.linear(hidden, self.classifier(n), self.output_bias)
 
     def exit_logits(
         self,
@@ -198,30 +214,37 @@ class Transformer(nn.Module):
     def _embed(
         self, embedding: nn.Embedding, tokens: Int[Tensor, "batch time"], *, start: int
     ) -> Float[Tensor, "batch time dim"]:
-        """Embeddings times sqrt(dim) plus the sinusoids of the positions from `start` on."""
+        """Embeddings, times sqrt(dim) where they are scaled, plus the sinusoids of the positions
+        from `start` on."""
         dim, stop = embedding.embedding_dim, start + tokens.shape[1]
-        positions = _sinusoid_table(-(-stop // POSITIONS) * POSITIONS, dim)[start:stop].to(tokens.device)
-        embedded: Tensor = self.dropout(embedding(tokens) * math.sqrt(dim) + positions)
+        table = _sinusoid_table(-(-stop // POSITIONS) * POSITIONS, dim, self.config.positions)
+        words = embedding(tokens) * math.sqrt(dim) if self.config.scale_embeddings else embedding(tokens)
+        embedded: Tensor = self.dropout(words + table[start:stop].to(tokens.device))
         return embedded
 
 
-def sinusoids(stop: int, dim: int) -> Float[Tensor, "time dim"]:
+def sinusoids(stop: int, dim: int, kind: Positions) -> Float[Tensor, "time dim"]:
     """The sinusoidal position vectors of positions 0..stop-1: sines in the first half, cosines in
     the second."""
-    angles = torch.arange(stop)[:, None] * position_rates(dim)  # (time, dim / 2)
-    return torch.cat([angles.sin(), angles.cos()], dim=1)
+    angles = torch.arange(stop)[:, None] * position_rates(dim, kind)  # (time, dim / 2)
+    return torch.cat([angles.sin(), angles.cos()], dim=1).float()
 
 
-def position_rates(dim: int) -> Float[Tensor, " rate"]:
-    """How fast the angles of the dim / 2 sinusoids grow with the position."""
-    return torch.exp(torch.arange(dim // 2) * (-math.log(10_000.0) / max(dim // 2 - 1, 1)))
+def position_rates(dim: int, kind: Positions) -> Float[Tensor, " rate"]:
+    """How fast the angles of the dim / 2 sinusoids grow with the position: in float64 for MarianMT,
+    which makes them in that precision."""
+    match kind:
+        case "sinusoidal":
+            return torch.exp(torch.arange(dim // 2) * (-math.log(10_000.0) / max(dim // 2 - 1, 1)))
+        case "marian":
+            return 10_000.0 ** (torch.arange(dim // 2, dtype=torch.float64) * -2 / dim)
 
 
 @functools.lru_cache(maxsize=8)
-def _sinusoid_table(stop: int, dim: int) -> Tensor:
+def _sinusoid_table(stop: int, dim: int, kind: Positions) -> Tensor:
     """`sinusoids`, kept; made outside inference mode because training may be the next to use it."""
     with torch.inference_mode(False):
-        return sinusoids(stop, dim)
+        return sinusoids(stop, dim, kind)
 
 
 def _embedding(words: int, dim: int) -> nn.Embedding:

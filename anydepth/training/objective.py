@@ -250,6 +250,7 @@ class TrainingObjective(nn.Module):
                 torch.cat([rows.targets for rows in group]),
                 weights,
                 label_smoothing=self.training_config.label_smoothing,
+                bias=self.model.output_bias,
                 gradient_weights=weights * scales,
                 precision=PRECISIONS[self.training_config.precision],
                 is_for_oracle=is_for_oracle,

@@ -32,7 +32,7 @@ def validation_losses(model: Transformer, pairs: TokenPairs, *, batch_tokens: in
         for place, n in enumerate(exits):
             hidden = states[n - 1].flatten(0, 1)[real]
             for rows, answers in zip(torch.split(hidden, ROWS), torch.split(targets, ROWS), strict=True):
-                totals[place] += F.cross_entropy(F.linear(rows, model.classifier(n)), answers, reduction="sum").item()
+                totals[place] += F.cross_entropy(model.logits_at(n, rows), answers, reduction="sum").item()
         tokens += batch.tokens
     return (totals / tokens).tolist()
 
@@ -75,7 +75,7 @@ def _target_scores(model: AdaptiveTransformer, batch: Batch, states: Tensor) -> 
     correct = torch.zeros_like(likelihoods, dtype=torch.bool)
     for n, hidden in enumerate(states, 1):
         for sentence, row in enumerate(hidden):
-            logits = F.linear(row, model.classifier(n))  # (time, vocab)
+            logits = model.logits_at(n, row)  # (time, vocab)
             likelihoods[n - 1, sentence] = -F.cross_entropy(logits, batch.targets[sentence], reduction="none")
             correct[n - 1, sentence] = logits.argmax(dim=-1) == batch.targets[sentence]
     return likelihoods, correct

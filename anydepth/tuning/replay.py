@@ -246,7 +246,7 @@ def signals_of(
 
 
 def _log_likelihoods(model: AdaptiveTransformer, n: int, hidden: Tensor, targets: Tensor) -> Tensor:
-    return -F.cross_entropy(F.linear(hidden, model.classifier(n)), targets, reduction="none")
+    return -F.cross_entropy(F.linear(hidden, model.classifier(n), model.output_bias), targets, reduction="none")
 
 
 def _flops_table(shape: DecoderShape, times: Tensor, sources: Tensor) -> Tensor:

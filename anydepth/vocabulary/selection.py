@@ -56,6 +56,7 @@ class CandidateWords:
     tokens: Int[Tensor, " word"] | None = None
     allowed: Bool[Tensor, "row word"] | None = None
     panels: dict[int, Tensor] = field(default_factory=dict)  # the classifiers' rows of `tokens`, by exit
+    bias: Float[Tensor, " word"] | None = None  # of `tokens`, where the model has one
 
     @classmethod
     def of_batch(cls, model: Transformer, selection: WordSelection | None, source: EncodedSource) -> "CandidateWords":
@@ -64,7 +65,8 @@ class CandidateWords:
             return cls(model)
         allowed = selection.allowed(source)
         tokens = allowed.any(dim=0).nonzero()[:, 0]
-        return cls(model, tokens, allowed[:, tokens])
+        bias = None if model.output_bias is None else model.output_bias[tokens]
+        return cls(model, tokens, allowed[:, tokens], bias=bias)
 
     def of_rows(self, rows: Int[Tensor, " chosen"]) -> "CandidateWords":
         """Those of `rows`, in this order."""
@@ -87,8 +89,11 @@ class CandidateWords:
         self, n: int, hidden: Float[Tensor, "row dim"], places: Int[Tensor, "row chosen"]
     ) -> Float[Tensor, "row chosen"]:
         """The scores of some words alone, others for each row, by the classifier of exit n."""
-        rows = self.model.classifier(n)[self.tokens_at(places)]  # (row, chosen, dim)
+        tokens = self.tokens_at(places)
+        rows = self.model.classifier(n)[tokens]  # (row, chosen, dim)
         logits = torch.bmm(rows, hidden.unsqueeze(-1)).squeeze(-1)
+        if self.model.output_bias is not None:
+            logits = logits + self.model.output_bias[tokens]
         return logits if self.allowed is None else logits.masked_fill(~self.allowed.gather(1, places), -math.inf)
 
     def tokens_at(self, places: Int[Tensor, "*place"]) -> Int[Tensor, "*place"]:
@@ -107,7 +112,7 @@ class CandidateWords:
             return self.model.logits_at(n, hidden)
         if n not in self.panels:
             self.panels[n] = self.model.classifier(n)[self.tokens]
-        return F.linear(hidden, self.panels[n])
+        return F.linear(hidden, self.panels[n], self.bias)
 
     def _hidden_from(self, logits: Float[Tensor, "row word"]) -> Float[Tensor, "row word"]:
         """`logits` without those that a row may not use."""

@@ -6,8 +6,11 @@ import torch
 from tiny import BATCH, DIM, ENCODER_DIM, FFN_DIM, HEADS, SOURCE, TIME
 from torch import Tensor, nn
 
+from anydepth.config.schema import Activation
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock
+
+THEIR_ACTIVATIONS = {"relu": nn.ReLU(), "gelu": nn.GELU(approximate="none"), "swish": nn.SiLU()}
 
 
 def randomised(module: nn.Module, seed: int) -> nn.Module:
@@ -67,9 +70,14 @@ def test_attention_equals_a_loop_over_positions_and_heads() -> None:
         torch.testing.assert_close(gathered[row], torch.stack(expected), atol=1e-5, rtol=1e-5)
 
 
-def test_an_encoder_block_equals_torch_transformer_encoder_layer() -> None:
-    ours = randomised(EncoderBlock(DIM, FFN_DIM, HEADS, dropout=0.0, attention_dropout=0.0), seed=3)
-    theirs = nn.TransformerEncoderLayer(DIM, HEADS, FFN_DIM, dropout=0.0, batch_first=True, norm_first=False)
+@pytest.mark.parametrize("activation", THEIR_ACTIVATIONS)
+def test_an_encoder_block_equals_torch_transformer_encoder_layer(activation: Activation) -> None:
+    ours = randomised(
+        EncoderBlock(DIM, FFN_DIM, HEADS, activation=activation, dropout=0.0, attention_dropout=0.0), seed=3
+    )
+    theirs = nn.TransformerEncoderLayer(
+        DIM, HEADS, FFN_DIM, 0.0, THEIR_ACTIVATIONS[activation], batch_first=True, norm_first=False
+    )
     copy_attention(ours.attention, theirs.self_attn)
     copy_linear(ours.attention_norm, theirs.norm1)
     copy_linear(ours.feed_forward.inner, theirs.linear1)
@@ -80,9 +88,15 @@ def test_an_encoder_block_equals_torch_transformer_encoder_layer() -> None:
     torch.testing.assert_close(ours(states, mask[:, None, None])[mask], expected[mask], atol=1e-5, rtol=1e-5)
 
 
-def test_a_decoder_block_equals_torch_transformer_decoder_layer() -> None:
-    ours = randomised(DecoderBlock(DIM, FFN_DIM, HEADS, memory_dim=DIM, dropout=0.0, attention_dropout=0.0), seed=4)
-    theirs = nn.TransformerDecoderLayer(DIM, HEADS, FFN_DIM, dropout=0.0, batch_first=True, norm_first=False)
+@pytest.mark.parametrize("activation", THEIR_ACTIVATIONS)
+def test_a_decoder_block_equals_torch_transformer_decoder_layer(activation: Activation) -> None:
+    ours = randomised(
+        DecoderBlock(DIM, FFN_DIM, HEADS, memory_dim=DIM, activation=activation, dropout=0.0, attention_dropout=0.0),
+        seed=4,
+    )
+    theirs = nn.TransformerDecoderLayer(
+        DIM, HEADS, FFN_DIM, 0.0, THEIR_ACTIVATIONS[activation], batch_first=True, norm_first=False
+    )
     copy_attention(ours.self_attention, theirs.self_attn)
     copy_attention(ours.source_attention, theirs.multihead_attn)
     copy_linear(ours.self_attention_norm, theirs.norm1)

@@ -1,5 +1,6 @@
 """Weights on disk: exact, averaged, and refused by name when anything is wrong with them."""
 
+import math
 import re
 from pathlib import Path
 
@@ -7,9 +8,17 @@ import pytest
 import torch
 from tiny import DIM, TARGET_VOCAB, tiny_model
 from torch import Tensor
+from variations import ban
 
 from anydepth.errors import RunError
-from anydepth.model.checkpoint import average_tensors, fill_model, load_tensors, model_tensors, save_tensors
+from anydepth.model.checkpoint import (
+    average_tensors,
+    fill_model,
+    load_tensors,
+    load_weights,
+    model_tensors,
+    save_tensors,
+)
 
 NOTES = {"progress": '{"update": 7}', "word": "größer"}
 
@@ -55,6 +64,24 @@ def test_a_model_filled_from_a_file_has_the_saved_weights(tmp_path: Path) -> Non
     save_tensors(tmp_path / "model.safetensors", model_tensors(model))
     fill_model(other, load_tensors(tmp_path / "model.safetensors")[0], tmp_path / "model.safetensors")
     assert all(mine.equal(theirs) for mine, theirs in zip(model.parameters(), other.parameters(), strict=True))
+
+
+def test_a_bias_that_bans_a_word_is_kept_and_any_other_infinity_is_refused(tmp_path: Path) -> None:
+    model, file = tiny_model("model.output_bias=true"), tmp_path / "model.safetensors"
+    ban(model, 7, bias=-math.inf)
+    save_tensors(file, model_tensors(model))
+    assert load_weights(file)[0]["output_bias"].equal(model.output_bias.data)
+    assert average_tensors([file, file])["output_bias"].equal(model.output_bias.data)
+    for name, bad in (
+        ("output_bias", math.inf),
+        ("output_bias", math.nan),
+        ("encoder.0.attention_norm.bias", -math.inf),
+    ):
+        tensors = {key: tensor.clone() for key, tensor in model_tensors(model).items()}
+        tensors[name][3] = bad
+        save_tensors(file, tensors)
+        with pytest.raises(RunError, match=rf"has weights that are not numbers \({name}\)"):
+            load_weights(file)
 
 
 def test_a_matrix_that_modules_share_is_stored_once() -> None:

@@ -8,6 +8,7 @@ import reference
 import torch
 from tiny import BATCH, BLOCKS, DIM, FIRST_WORD, HEADS, SOURCE, TARGET_VOCAB, TIME, random_exits, tiny_batch, tiny_model
 from torch import Tensor
+from variations import MARIAN
 
 from anydepth.model.cache import FIRST_CAPACITY, DecoderCache
 from anydepth.model.transformer import Transformer
@@ -18,6 +19,8 @@ KINDS = {
     "shared": (["model.classifiers=shared"], False),
     "tied": (["model.classifiers=tied"], False),
     "tied and joint": (["model.classifiers=tied", f"model.encoder.dim={DIM}"], True),
+    "as MarianMT": (["model.classifiers=tied", f"model.encoder.dim={DIM}", *MARIAN], True),
+    "all varied": (["model.activation=gelu", "model.scale_embeddings=false", *MARIAN[1:]], False),
 }
 
 
@@ -58,8 +61,9 @@ def test_stepping_equals_teacher_forcing_for_any_exit_sequence(kind: str, seed: 
     states = stepped(model, batch, exits)
     torch.testing.assert_close(states, forced(model, batch, exits)[-1], atol=2e-6, rtol=1e-5)
     logits = model.exit_logits(states.flatten(0, 1), exits.flatten())
+    bias = 0 if model.output_bias is None else model.output_bias
     expected = [
-        model.classifier(int(n)) @ h
+        model.classifier(int(n)) @ h + bias
         for h, n in zip(forced(model, batch, exits)[-1].flatten(0, 1), exits.flatten(), strict=True)
     ]
     torch.testing.assert_close(logits, torch.stack(expected), atol=1e-5, rtol=1e-5)

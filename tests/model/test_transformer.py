@@ -50,7 +50,7 @@ def test_encoder_and_decoder_of_different_widths_equal_loops_over_positions() ->
 
 
 def test_positions_are_sines_then_cosines_at_rates_from_1_to_a_ten_thousandth() -> None:
-    table = sinusoids(30, 6)  # rates 1, 1/100, 1/10,000
+    table = sinusoids(30, 6, "sinusoidal")  # rates 1, 1/100, 1/10,000
     assert table[0].tolist() == [0, 0, 0, 1, 1, 1]
     for position in (1, 7, 29):
         by_hand = [math.sin(position), math.sin(position / 100), math.sin(position / 10_000)]
@@ -59,7 +59,7 @@ def test_positions_are_sines_then_cosines_at_rates_from_1_to_a_ten_thousandth() 
 
 
 def test_positions_from_the_middle_are_a_part_of_those_from_the_beginning() -> None:
-    assert sinusoids(5, DIM).equal(sinusoids(9, DIM)[:5])
+    assert sinusoids(5, DIM, "sinusoidal").equal(sinusoids(9, DIM, "sinusoidal")[:5])
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from variations import BANS
 
 from anydepth.training import losses
 from anydepth.training.losses import chunked_cross_entropy
@@ -25,10 +26,21 @@ def problem(
     return hidden, classifier, targets, weights
 
 
-def plain(hidden: Tensor, classifier: Tensor, targets: Tensor, weights: Tensor, smoothing: float) -> Tensor:
+def plain(
+    hidden: Tensor,
+    classifier: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    smoothing: float,
+    bias: Tensor | float = 0.0,
+) -> Tensor:
     return (
-        weights * F.cross_entropy(hidden @ classifier.t(), targets, label_smoothing=smoothing, reduction="none")
+        weights * F.cross_entropy(hidden @ classifier.t() + bias, targets, label_smoothing=smoothing, reduction="none")
     ).sum()
+
+
+def some_bias(dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(VOCAB, generator=torch.Generator().manual_seed(5), dtype=dtype).requires_grad_()
 
 
 @pytest.mark.parametrize("rows_per_chunk", [1, 4, ROWS - 1, ROWS, ROWS + 1])
@@ -47,6 +59,71 @@ def test_value_and_gradients_equal_plain_cross_entropy_for_any_chunk(
     torch.testing.assert_close(torch.autograd.grad(scored.total * 1.7, (hidden, classifier)), by_plain)
     each = F.cross_entropy(hidden @ classifier.t(), targets, label_smoothing=smoothing, reduction="none")
     torch.testing.assert_close(scored.losses, each.detach())
+
+
+@pytest.mark.parametrize("rows_per_chunk", [1, 4, ROWS])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_with_a_bias_value_and_gradients_equal_plain_cross_entropy(
+    monkeypatch: pytest.MonkeyPatch, rows_per_chunk: int, smoothing: float
+) -> None:
+    monkeypatch.setattr(losses, "CHUNK_ELEMENTS", rows_per_chunk * VOCAB)
+    hidden, classifier, targets, weights = problem()
+    bias, others = some_bias(), weights.flip(0) * 3
+    scored = chunked_cross_entropy(
+        hidden,
+        classifier,
+        targets,
+        weights,
+        label_smoothing=smoothing,
+        bias=bias,
+        gradient_weights=others,
+        precision=torch.float64,
+    )
+    torch.testing.assert_close(scored.total, plain(hidden, classifier, targets, weights, smoothing, bias))
+    by_plain = torch.autograd.grad(
+        1.7 * plain(hidden, classifier, targets, others, smoothing, bias), (hidden, classifier, bias)
+    )
+    torch.testing.assert_close(torch.autograd.grad(scored.total * 1.7, (hidden, classifier, bias)), by_plain)
+
+
+@pytest.mark.parametrize("low", BANS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_words_that_a_bias_bans_are_as_if_they_were_not_there(low: float, smoothing: float) -> None:
+    hidden, classifier, targets, weights = problem()
+    bias, banned = some_bias(), [7, 28]
+    kept = [word for word in range(VOCAB) if word not in banned]
+    targets = torch.tensor(kept)[targets % len(kept)]
+    with torch.no_grad():
+        bias[banned] = low
+    among = torch.tensor([kept.index(target) for target in targets.tolist()])
+    expected = plain(hidden, classifier[kept], among, weights, smoothing, bias[kept])
+    scored = chunked_cross_entropy(
+        hidden, classifier, targets, weights, label_smoothing=smoothing, bias=bias, precision=torch.float64
+    )
+    torch.testing.assert_close(scored.total, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(scored.total, (hidden, classifier, bias)),
+        torch.autograd.grad(expected, (hidden, classifier, bias)),
+    )
+    assert scored.log_likelihoods.isfinite().all()
+
+
+def test_the_bias_of_bfloat16_products_is_within_a_few_percent_and_survives_a_ban() -> None:
+    hidden, classifier, targets, weights = problem(rows=200, dtype=torch.float32)
+    bias = some_bias(torch.float32)
+    scored = chunked_cross_entropy(
+        hidden, classifier, targets, weights, label_smoothing=0.1, bias=bias, precision=torch.bfloat16
+    )
+    exact = torch.autograd.grad(plain(hidden, classifier, targets, weights, 0.1, bias), bias)[0]
+    (found,) = torch.autograd.grad(scored.total, bias)
+    assert found.dtype == torch.float32
+    assert (found - exact).norm() < 0.02 * exact.norm()
+    with torch.no_grad():
+        bias[targets.bincount(minlength=VOCAB).argmin()] = -torch.inf
+    scored = chunked_cross_entropy(
+        hidden, classifier, targets, weights, label_smoothing=0.1, bias=bias, precision=torch.bfloat16
+    )
+    assert not torch.autograd.grad(scored.total, bias)[0].isnan().any()
 
 
 def test_the_gradient_equals_finite_differences() -> None:

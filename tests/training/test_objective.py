@@ -11,6 +11,7 @@ import torch
 from tiny import BATCH, BLOCKS, DIM, TARGET_VOCAB, TIME, tiny_batch, tiny_config, tiny_model
 from torch import Tensor, nn
 from torch.nn import functional as F
+from variations import BANS, MARIAN, ban, named
 
 from anydepth.model.transformer import Transformer
 from anydepth.text.batches import Batch
@@ -45,13 +46,18 @@ def gradients(module: nn.Module, loss: Tensor) -> dict[str, Tensor]:
     return {name: torch.zeros_like(p) if g is None else g for name, p, g in zip(names, parameters, found, strict=True)}
 
 
+def bias_of(model: Transformer) -> Tensor | float:
+    """What is added to the scores of the words."""
+    return 0.0 if model.output_bias is None else model.output_bias
+
+
 def separate_losses(model: Transformer, batch: Batch, smoothing: float) -> list[Tensor]:
     """The summed loss of each exit over the real targets, one plain cross-entropy each."""
     states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask)
     targets = batch.targets.masked_fill(~batch.target_mask, -100)
     return [
         F.cross_entropy(
-            (states[n - 1] @ model.classifier(n).t()).flatten(0, 1),
+            (states[n - 1] @ model.classifier(n).t() + bias_of(model)).flatten(0, 1),
             targets.flatten(),
             label_smoothing=smoothing,
             reduction="sum",
@@ -77,6 +83,33 @@ def test_the_aligned_loss_is_the_weighted_mean_of_the_exits_own_losses(weighting
     torch.testing.assert_close(gradients(objective, loss), gradients(objective, expected), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(likelihoods, torch.stack(separate_losses(objective.model, batch, 0.0)).detach())
     assert rows.tolist() == [batch.tokens] * BLOCKS
+
+
+@pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])
+def test_a_model_that_varies_as_marians_has_the_loss_and_gradients_of_plain_cross_entropy(classifiers: str) -> None:
+    objective, batch = new_objective(f"model.classifiers={classifiers}", *MARIAN), tiny_batch()
+    loss, likelihoods, *_ = objective(batch, 0)
+    expected = torch.stack(separate_losses(objective.model, batch, 0.1)).mean()
+    torch.testing.assert_close(loss, expected)
+    own, plain = gradients(objective, loss), gradients(objective, expected)
+    torch.testing.assert_close(own, plain, atol=1e-5, rtol=1e-4)
+    assert own["model.output_bias"].abs().max() > 0.1, "else this shows little"
+    torch.testing.assert_close(likelihoods, torch.stack(separate_losses(objective.model, batch, 0.0)).detach())
+
+
+@pytest.mark.parametrize("bias", BANS)
+@pytest.mark.parametrize("changes", [(), ("training.mode=mixed",), ("exits.halting=geometric",)], ids=named)
+def test_a_banned_word_trains_as_if_it_were_not_there(bias: float, changes: tuple[str, ...]) -> None:
+    objective, batch = new_objective(*changes, *MARIAN), tiny_batch()
+    banned = next(word for word in range(4, TARGET_VOCAB) if word not in batch.targets)
+    before = objective(batch, 3)
+    ban(objective.model, banned, bias=bias)
+    sums = objective(batch, 3)
+    found = gradients(objective, sums.loss)
+    assert sums.loss.isfinite() and 0 < sums.loss < before.loss
+    assert all(each.isfinite().all() for each in found.values())
+    assert found["model.output_bias"][banned] == 0
+    assert not any(found[f"model.classifiers.{n}"][banned].any() for n in range(BLOCKS))
 
 
 def test_a_baseline_has_the_loss_of_its_last_exit_alone() -> None:

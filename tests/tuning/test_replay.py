@@ -9,6 +9,7 @@ import reference
 import torch
 from tiny import BLOCKS, TARGET_VOCAB, tiny_pairs
 from torch import Tensor
+from variations import MARIAN
 from vocabulary.selections import table, table_words
 from walks import PATTERNS, THRESHOLD_POLICIES, model_for, with_ends
 
@@ -90,6 +91,21 @@ def test_recorded_signals_are_those_of_stepping_at_full_depth(text: str) -> None
     lengths = [len(targets) for _, targets in sentences(pairs)]
     assert recorded.starts.tolist() == [sum(lengths[:number]) for number in range(PAIRS)]
     assert len(set(lengths)) > 2, "sentences differ in length, or their order could be swapped"
+
+
+@torch.no_grad()
+def test_recorded_likelihoods_are_those_with_the_bias_of_the_words() -> None:
+    model, pairs = model_for(POLICIES[0], *MARIAN), tiny_pairs(PAIRS)
+    policy = policy_of(POLICIES[0], model)
+    recorded, expected = record(model, pairs, policy), []
+    for source, targets in sentences(pairs):
+        inputs, words = torch.tensor([[BOS, *targets[:-1]]]), torch.tensor([source])
+        states = model.decode(inputs, model.encode(words, words >= 0), words >= 0)[:, 0]
+        logits = torch.stack([own @ model.classifier(n).t() for n, own in enumerate(states, 1)]) + model.output_bias
+        expected.append(logits.log_softmax(-1)[:, range(len(targets)), targets])  # (block, time)
+    np.testing.assert_allclose(recorded.log_likelihoods, torch.cat(expected, dim=1), atol=1e-4)
+    model.output_bias.zero_()
+    assert np.abs(record(model, pairs, policy).log_likelihoods - recorded.log_likelihoods).max() > 0.1
 
 
 @pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])

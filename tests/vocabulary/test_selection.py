@@ -8,6 +8,7 @@ from inference.native_searches import sentences
 from selections import SELECTIONS, every_word, learned_selection, table_selection
 from tiny import tiny_model
 from torch import Tensor
+from variations import MARIAN
 from walks import POLICIES, model_for
 
 from anydepth.errors import UsageError
@@ -32,11 +33,14 @@ def words_of(model: AdaptiveTransformer, words: WordSelection, text: list[int]) 
     return words.allowed(EncodedSource(source, mask, model.encode(source, mask)))[0]
 
 
+@pytest.mark.parametrize("changes", [(), MARIAN], ids=["plain", "as Marian's"])
 @pytest.mark.parametrize("kind", SELECTIONS)
 @pytest.mark.parametrize("text", POLICIES)
 @torch.no_grad()
-def test_other_words_are_as_if_they_scored_nothing(text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = model_for(text, seed=3)
+def test_other_words_are_as_if_they_scored_nothing(
+    text: str, kind: str, changes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = model_for(text, *changes, seed=3)
     words, policy, texts = SELECTIONS[kind](model), parse_policy(text, model), sentences(6, seed=4)
     settings = SearchSettings(beam=3, best=3, length_ratio=0.5, length_offset=4)
     found = search(model, *make_source(texts), policy, SearchSettings(**{**vars(settings), "words": words}))

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
+from anydepth.config.schema import Activation, ModelConfig
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.parsing import parse_policy
 from anydepth.files.atomic import replacing_folder, write_text
@@ -124,10 +125,12 @@ def write_ctranslate2(
 def make_spec(model: Transformer, *, exit: int) -> Spec:
     """CTranslate2's description of `model` without the blocks above `exit`, weights included."""
     specs, config = load_ctranslate2().specs, model.config
-    encoder = specs.TransformerEncoderSpec(config.encoder.blocks, config.heads, pre_norm=False)
-    decoder = specs.TransformerDecoderSpec(exit, config.heads, pre_norm=False)
-    _set_inputs(encoder.embeddings[0], encoder.position_encodings, model.source_embedding, config.max_length)
-    _set_inputs(decoder.embeddings, decoder.position_encodings, model.target_embedding, config.max_length)
+    variation = {"pre_norm": False, "activation": _activation(config.activation)}
+    encoder = specs.TransformerEncoderSpec(config.encoder.blocks, config.encoder_heads, **variation)
+    decoder = specs.TransformerDecoderSpec(exit, config.heads, **variation)
+    encoder.scale_embeddings = decoder.scale_embeddings = config.scale_embeddings
+    _set_inputs(encoder.embeddings[0], encoder.position_encodings, model.source_embedding, config)
+    _set_inputs(decoder.embeddings, decoder.position_encodings, model.target_embedding, config)
     for layer, module in zip(encoder.layer, model.encoder, strict=True):
         block = cast(EncoderBlock, module)
         _set_self_attention(layer.self_attention, block.attention, block.attention_norm)
@@ -138,6 +141,8 @@ def make_spec(model: Transformer, *, exit: int) -> Spec:
         _set_source_attention(layer.attention, below.source_attention, below.source_attention_norm)
         _set_feed_forward(layer.ffn, below.feed_forward, below.feed_forward_norm)
     decoder.projection.weight = _values(model.classifier(exit))
+    if model.output_bias is not None:
+        decoder.projection.bias = _values(model.output_bias)
     return specs.TransformerSpec(encoder, decoder)
 
 
@@ -174,10 +179,16 @@ def load_ctranslate2() -> ModuleType:
     return cast(ModuleType, ctranslate2)
 
 
-def _set_inputs(embeddings: Spec, positions: Spec, table: nn.Embedding, max_length: int) -> None:
+def _activation(name: Activation) -> Spec:
+    activations = load_ctranslate2().specs.common_spec.Activation
+    return {"relu": activations.RELU, "gelu": activations.GELU, "swish": activations.SWISH}[name]
+
+
+def _set_inputs(embeddings: Spec, positions: Spec, table: nn.Embedding, config: ModelConfig) -> None:
     # CTranslate2 multiplies by sqrt(dim), too, but its own sinusoids begin at position 1.
     embeddings.weight = _values(table.weight)
-    positions.encodings = sinusoids(max(POSITIONS, max_length + 1), table.embedding_dim).numpy()
+    length = max(POSITIONS, config.max_length + 1)
+    positions.encodings = sinusoids(length, table.embedding_dim, config.positions).numpy()
 
 
 def _set_self_attention(spec: Spec, attention: Attention, norm: nn.LayerNorm) -> None:

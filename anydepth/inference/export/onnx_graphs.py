@@ -13,6 +13,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
+from anydepth.config.schema import Activation, ModelConfig
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.model.attention import Attention
@@ -23,6 +24,7 @@ IR_VERSION = 8  # the oldest that knows the operators used here
 INT8_STEPS, INT8_MIDDLE = 127, 128
 SMALLEST = 1e-20  # instead of 0 where nothing but zeros is to be scaled
 FLOAT, INTEGER, BOOLEAN = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+DOUBLE = TensorProto.DOUBLE
 
 Axes = Sequence[str | int]
 
@@ -97,7 +99,20 @@ class Graph:
 
     def feed_forward(self, states: str, network: FeedForward) -> str:
         """The position-wise network."""
-        return self.linear(self.add("Relu", self.linear(states, parameters(network.inner))), parameters(network.outer))
+        inner = self.linear(states, parameters(network.inner))
+        return self.linear(self.activate(inner, network.activation), parameters(network.outer))
+
+    def activate(self, states: str, activation: Activation) -> str:
+        """The activation of a feed-forward network."""
+        match activation:
+            case "relu":
+                return self.add("Relu", states)
+            case "swish":
+                return self.add("Mul", states, self.add("Sigmoid", states))
+            case "gelu":  # x (1 + erf(x / sqrt(2))) / 2, as there is no operator for it in this opset
+                erf = self.add("Erf", self.add("Div", states, self.constant(2**0.5)))
+                twice = self.add("Mul", states, self.add("Add", erf, self.constant(1.0)))
+                return self.add("Mul", twice, self.constant(0.5))
 
     def add_and_normalise(self, states: str, change: str, norm: nn.LayerNorm) -> str:
         """The end of a sub-block."""
@@ -127,13 +142,17 @@ class Graph:
         """(row, head, time, head_dim) as (row, time, dim)."""
         return self.add("Reshape", self.add("Transpose", states, perm=[0, 2, 1, 3]), self.constant([0, 0, dim]))
 
-    def embed(self, embedding: nn.Embedding, tokens: str, positions: str) -> str:
-        """Embeddings times sqrt(dim) plus the sinusoids of `positions`, a column."""
-        table = array_of(embedding.weight) * np.float32(embedding.embedding_dim**0.5)
-        angles = self.add(
-            "Mul", self.add("Cast", positions, to=FLOAT), self.constant(position_rates(embedding.embedding_dim).numpy())
-        )
+    def embed(self, embedding: nn.Embedding, tokens: str, positions: str, config: ModelConfig) -> str:
+        """Embeddings, times sqrt(dim) where they are scaled, plus the sinusoids of `positions`, a
+        column."""
+        scale = embedding.embedding_dim**0.5 if config.scale_embeddings else 1.0
+        table = array_of(embedding.weight) * np.float32(scale)
+        rates = position_rates(embedding.embedding_dim, config.positions).numpy()
+        is_double = rates.dtype == np.float64
+        angles = self.add("Mul", self.add("Cast", positions, to=DOUBLE if is_double else FLOAT), self.constant(rates))
         sinusoids = self.add("Concat", self.add("Sin", angles), self.add("Cos", angles), axis=-1)
+        if is_double:
+            sinusoids = self.add("Cast", sinusoids, to=FLOAT)
         return self.add("Add", self.add("Gather", self.constant(table), tokens), sinusoids)
 
     def content(self, *, opset: int) -> bytes:
@@ -159,7 +178,8 @@ def make_graphs(model: AdaptiveTransformer, *, opset: int, int8: bool) -> Iterat
         yield f"block{n}", block_graph(block, int8=int8).content(opset=opset)
     exits = model.config.classifier_exits
     for n in exits if model.config.classifiers == "untied" else exits[-1:]:
-        yield f"classifier{n}", classifier_graph(model.classifier(n), int8=int8).content(opset=opset)
+        graph = classifier_graph(model.classifier(n), model.output_bias, int8=int8)
+        yield f"classifier{n}", graph.content(opset=opset)
     if model.halting is not None:
         yield "halting", halting_graph(model.halting).content(opset=opset)
 
@@ -172,7 +192,8 @@ def encoder_graph(model: Transformer, *, int8: bool) -> Graph:
     mask = graph.add("Unsqueeze", source_mask, graph.constant([1, 2]))  # (sentence, 1, 1, source)
     length = graph.add("Squeeze", graph.add("Shape", source, start=1))
     positions = graph.add("Range", graph.constant(np.array(0)), length, graph.constant(np.array(1)))
-    states = graph.embed(model.source_embedding, source, graph.add("Unsqueeze", positions, graph.constant([1])))
+    positions = graph.add("Unsqueeze", positions, graph.constant([1]))
+    states = graph.embed(model.source_embedding, source, positions, model.config)
     for module in model.encoder:
         states = encoder_block(graph, states, mask, cast(EncoderBlock, module))
     graph.output("memory", states, ["sentence", "source", dim])
@@ -194,7 +215,8 @@ def embedding_graph(model: Transformer) -> Graph:
     """From target tokens, all at one position, to the states that enter the first block."""
     graph = Graph("embedding", int8=False)
     tokens, position = graph.input("tokens", INTEGER, ["row"]), graph.input("position", INTEGER, [1])
-    graph.output("states", graph.embed(model.target_embedding, tokens, position), ["row", model.config.decoder.dim])
+    states = graph.embed(model.target_embedding, tokens, position, model.config)
+    graph.output("states", states, ["row", model.config.decoder.dim])
     return graph
 
 
@@ -259,11 +281,14 @@ def block_graph(block: DecoderBlock, *, int8: bool) -> Graph:
     return graph
 
 
-def classifier_graph(classifier: Tensor, *, int8: bool) -> Graph:
+def classifier_graph(classifier: Tensor, bias: Tensor | None, *, int8: bool) -> Graph:
     """From states that leave to the scores of all words."""
     graph, matrix = Graph("classifier", int8=int8), array_of(classifier).T
     states = graph.input("states", FLOAT, ["row", matrix.shape[0]])
-    graph.output("logits", graph.matrix_product(states, matrix), ["row", matrix.shape[1]])
+    logits = graph.matrix_product(states, matrix)
+    if bias is not None:
+        logits = graph.add("Add", logits, graph.constant(array_of(bias)))
+    graph.output("logits", logits, ["row", matrix.shape[1]])
     return graph
 
 

@@ -5,11 +5,18 @@ import numpy as np
 def instruction_sets() -> list[str]: ...
 def linear_seconds(m: int, k: int, n: int, is_int8: bool, repeats: int = ..., instructions: str = ...) -> float: ...
 
+class Activation:
+    relu: Activation
+    gelu: Activation
+    swish: Activation
+    __members__: Mapping[str, Activation]
+
 class Shape:
     def __init__(
         self,
         *,
-        heads: int,
+        encoder_heads: int,
+        decoder_heads: int,
         encoder_dim: int,
         encoder_ffn: int,
         decoder_dim: int,
@@ -17,6 +24,9 @@ class Shape:
         encoder_blocks: int,
         blocks: int,
         target_vocab: int,
+        activation: Activation,
+        has_scaled_embeddings: bool,
+        has_output_bias: bool,
     ) -> None: ...
 
 class Rule:

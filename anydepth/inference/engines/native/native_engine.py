@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from anydepth.config.schema import Activation
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
@@ -28,7 +29,7 @@ from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.native.found import read_hypotheses
 from anydepth.inference.engines.native.native_open_search import NativeOpenSearch, NativeRequest
 from anydepth.inference.engines.open_search import OpenSearch
-from anydepth.model.checkpoint import model_tensors
+from anydepth.model.checkpoint import model_tensors, not_finite
 from anydepth.model.source import EncodedSource
 from anydepth.model.transformer import sinusoids
 from anydepth.runs.run import Run
@@ -79,7 +80,8 @@ class NativeEngine(Engine):
         units = model.halting.units if isinstance(model.halting, GeometricHalting) else 0
         self.engine = _native.Engine(
             shape=_native.Shape(
-                heads=shape.heads,
+                encoder_heads=shape.encoder_heads,
+                decoder_heads=shape.heads,
                 encoder_dim=shape.encoder.dim,
                 encoder_ffn=shape.encoder.ffn_dim,
                 decoder_dim=shape.decoder.dim,
@@ -87,6 +89,9 @@ class NativeEngine(Engine):
                 encoder_blocks=shape.encoder.blocks,
                 blocks=shape.blocks,
                 target_vocab=vocab,
+                activation=native_activation(shape.activation),
+                has_scaled_embeddings=shape.scale_embeddings,
+                has_output_bias=shape.output_bias,
             ),
             tensors=named_arrays(model),
             classifiers=classifier_names(model),
@@ -287,11 +292,11 @@ def named_arrays(model: AdaptiveTransformer) -> dict[str, np.ndarray]:
     vectors of the positions."""
     length, shape = model.config.max_length + 1, model.config
     tensors = {**model_tensors(model), "source_embedding.weight": model.source_embedding.weight.detach()}
-    if broken := [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]:
-        raise RunError(f"{broken[0]} has numbers that are not finite; the training of this model went wrong")
+    if broken := not_finite(tensors):
+        raise RunError(f"{broken} has numbers that are not finite; the training of this model went wrong")
     tensors = {name: tensor.to("cpu", torch.float32, copy=True).contiguous() for name, tensor in tensors.items()}
-    tensors["encoder_positions"] = sinusoids(length, shape.encoder.dim)
-    tensors["decoder_positions"] = sinusoids(length, shape.decoder.dim)
+    tensors["encoder_positions"] = sinusoids(length, shape.encoder.dim, shape.positions)
+    tensors["decoder_positions"] = sinusoids(length, shape.decoder.dim, shape.positions)
     return {name: tensor.numpy() for name, tensor in tensors.items()}
 
 
@@ -300,6 +305,17 @@ def classifier_names(model: AdaptiveTransformer) -> list[str]:
     if model.config.classifiers == "tied":
         return ["target_embedding.weight"]
     return [f"classifiers.{number}" for number in range(len(model.classifiers))]
+
+
+def native_activation(name: Activation) -> "_native.Activation":
+    """The activation of the feed-forward networks as the compiled model knows it."""
+    match name:
+        case "relu":
+            return _native.Activation.relu
+        case "gelu":
+            return _native.Activation.gelu
+        case "swish":
+            return _native.Activation.swish
 
 
 def halting_name(halting: Halting | None) -> str:

@@ -27,7 +27,7 @@ class OnnxTransformer(AdaptiveTransformer):
 
     def __init__(self, model: AdaptiveTransformer, programs: Mapping[str, Program], *, name: str) -> None:
         nn.Module.__init__(self)
-        self.config, self.halting = model.config, model.halting
+        self.config, self.halting, self.output_bias = model.config, model.halting, model.output_bias
         for part, module in model.named_children():
             self.add_module(part, module)
         self.programs, self.name = programs, name

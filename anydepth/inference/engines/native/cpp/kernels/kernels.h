@@ -6,6 +6,9 @@
 
 namespace anydepth {
 
+// What a layer makes of its sums.
+enum class Activation { none, relu, gelu, swish };
+
 // The numbers of a matrix (n outputs, k inputs) lie in memory in panels of `columns` outputs, and
 // inside a panel input by input, so that a product reads it from its beginning to its end. For int8
 // four inputs of an output lie together.
@@ -45,6 +48,10 @@ struct Kernels {
     // `count` rows of k numbers of 4 bytes, or of 4 numbers of one, laid out across: out is (k, columns),
     // where `columns` is a multiple of 16, and what is beyond the last row repeats it.
     void (*transpose)(const void* const* rows, int count, int k, void* out, int columns);
+    // gelu(x) = x (1 + erf(x / sqrt(2))) / 2 and swish(x) = x / (1 + exp(-x)) of n numbers, in place; each
+    // number's result does not depend on its place.
+    void (*gelu)(float* x, int n);
+    void (*swish)(float* x, int n);
 };
 
 extern const Kernels kernels_plain;

@@ -18,6 +18,7 @@
 #include "kernels/attention.h"
 #include "kernels/words.h"
 #include "kernels/transposing.h"
+#include "kernels/activations.h"
 
 #define ANYDEPTH_TEXT(x) ANYDEPTH_TEXT_OF(x)
 #define ANYDEPTH_TEXT_OF(x) #x
@@ -30,7 +31,7 @@ extern const Kernels ANYDEPTH_JOIN(kernels_, ANYDEPTH_SET) = {
     ANYDEPTH_TEXT(ANYDEPTH_SET), ANYDEPTH_SET::PANEL,       ANYDEPTH_SET::linear,           ANYDEPTH_SET::quantize,
     ANYDEPTH_SET::linear_int8,   ANYDEPTH_SET::add_norm,    ANYDEPTH_SET::attend_scattered, ANYDEPTH_SET::attend_dense,
     ANYDEPTH_SET::dot,           ANYDEPTH_SET::max_and_sum, ANYDEPTH_SET::top,              ANYDEPTH_SET::score_words,
-    ANYDEPTH_SET::transpose,
+    ANYDEPTH_SET::transpose,     ANYDEPTH_SET::gelu,        ANYDEPTH_SET::swish,
 };
 
 }  // namespace anydepth

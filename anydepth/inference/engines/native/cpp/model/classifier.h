@@ -9,8 +9,9 @@ namespace anydepth {
 
 class Classifier {
   public:
-    // From the rows of the checkpoint, one for each word, which stay where they are.
-    Classifier(const Kernels& kernels, const float* rows, int words, int dim, bool is_int8);
+    // From the rows of the checkpoint, one for each word, and the bias of the words, or none; both stay
+    // where they are.
+    Classifier(const Kernels& kernels, const float* rows, const float* bias, int words, int dim, bool is_int8);
 
     // Of all words for m states; out is (m, words).
     void score_all(const Kernels& kernels, const float* states, int m, float* out, Scratch& scratch) const {
@@ -22,10 +23,13 @@ class Classifier {
                     Matrix& gathered, float* out, Scratch& scratch) const;
     int room_for(int count) const { return is_int8_ ? count : (count + 15) / 16 * 16; }
 
-    const float* row(int word) const { return rows_ + (int64_t)word * dim_; }
+    // Of one word for one state, in float32.
+    float score(const Kernels& kernels, const float* state, int word) const {
+        return kernels.dot(rows_ + (int64_t)word * dim_, state, dim_) + (bias_ ? bias_[word] : 0.0f);
+    }
 
   private:
-    const float* rows_;
+    const float *rows_, *bias_;
     int dim_;
     bool is_int8_;
     Matrix all_;

@@ -1,13 +1,12 @@
 #include "model/model.h"
 
-#include <cmath>
 #include <cstring>
 
 namespace anydepth {
 
 void Model::encode(const int* tokens, const std::vector<int>& starts, float* memory, Scratch& scratch) const {
-    const int rows = starts.back(), dim = shape.encoder_dim, heads = shape.heads;
-    const float rate = std::sqrt((float)dim);
+    const int rows = starts.back(), dim = shape.encoder_dim, heads = shape.encoder_heads;
+    const float rate = shape.embedding_rate(dim);
     for (size_t s = 0; s + 1 < starts.size(); ++s)
         for (int r = starts[s]; r < starts[s + 1]; ++r) {
             const float* word = source_embedding + (int64_t)tokens[r] * dim;
@@ -28,7 +27,8 @@ void Model::encode(const int* tokens, const std::vector<int>& starts, float* mem
         }
         block.output.apply(kernels, gathered.get(), rows, delta.at_least((size_t)rows * dim), scratch);
         kernels.add_norm(memory, delta.get(), block.attention_norm.gain, block.attention_norm.bias, memory, rows, dim);
-        block.inner.apply(kernels, memory, rows, inner.at_least((size_t)rows * shape.encoder_ffn), scratch, true);
+        block.inner.apply(kernels, memory, rows, inner.at_least((size_t)rows * shape.encoder_ffn), scratch,
+                          shape.activation);
         block.outer.apply(kernels, inner.get(), rows, delta.get(), scratch);
         kernels.add_norm(memory, delta.get(), block.feed_forward_norm.gain, block.feed_forward_norm.bias, memory, rows,
                          dim);

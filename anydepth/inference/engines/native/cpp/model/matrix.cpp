@@ -51,8 +51,8 @@ ByteRows::ByteRows(const float* rows, int count, int k) : k(k), padded((k + 3) /
     }
 }
 
-Matrix::Matrix(const Kernels& kernels, const ByteRows& rows, const std::vector<int>& chosen)
-    : n_((int)chosen.size()), k_(rows.k), is_int8_(true) {
+Matrix::Matrix(const Kernels& kernels, const ByteRows& rows, const std::vector<int>& chosen, const float* bias)
+    : n_((int)chosen.size()), k_(rows.k), is_int8_(true), has_bias_(bias != nullptr) {
     const int columns = kernels.columns, padded_n = (n_ + columns - 1) / columns * columns;
     int8_t* packed = bytes_.at_least((size_t)padded_n * rows.padded);
     float* scales = scales_.at_least(padded_n);
@@ -67,6 +67,7 @@ Matrix::Matrix(const Kernels& kernels, const ByteRows& rows, const std::vector<i
         const int row = chosen[std::min(n, n_ - 1)];
         scales[n] = rows.scales.get()[row];
         offsets[n] = rows.offsets.get()[row];
+        if (has_bias_) bias_.at_least(padded_n)[n] = bias[row];
     }
 }
 
@@ -82,7 +83,7 @@ Quantized quantize_weights(const float* row, int k, int padded, int8_t* bytes) {
     return {scale, 128 * total};
 }
 
-void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, bool is_rectified,
+void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, Activation activation,
                    int n) const {
     if (n == 0) n = n_;
     scratch.flops += 2LL * m * n * k_;
@@ -93,7 +94,7 @@ void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scra
     const int panels = (n + kernels.columns - 1) / kernels.columns;
     const int64_t worth_sharing = is_int8_ ? WORTH_SHARING_INT8 : WORTH_SHARING;
     if (scratch.team == nullptr || panels < 2 || (int64_t)m * n * k_ < worth_sharing) {
-        apply_part(kernels, x, m, y, 0, n, n, is_rectified, scratch);
+        apply_part(kernels, x, m, y, 0, n, n, activation, scratch);
         return;
     }
     const int parts = scratch.team->size();
@@ -102,14 +103,15 @@ void Matrix::apply(const Kernels& kernels, const float* x, int m, float* y, Scra
     };
     scratch.team->share([&](int part) {
         if (boundary(part) < boundary(part + 1))
-            apply_part(kernels, x, m, y, boundary(part), boundary(part + 1), n, is_rectified, scratch);
+            apply_part(kernels, x, m, y, boundary(part), boundary(part + 1), n, activation, scratch);
     });
 }
 
 // The outputs from `first`, where a panel begins, to `last`; quantized rows are in `scratch`.
 void Matrix::apply_part(const Kernels& kernels, const float* x, int m, float* y, int first, int last, int stride,
-                        bool is_rectified, Scratch& scratch) const {
+                        Activation activation, Scratch& scratch) const {
     const float* bias = has_bias_ ? bias_.get() + first : nullptr;
+    const bool is_rectified = activation == Activation::relu;
     if (is_int8_)
         kernels.linear_int8(scratch.quantized.get(), scratch.scales.get(), m, k_,
                             bytes_.get() + (int64_t)first * ((k_ + 3) / 4 * 4), scales_.get() + first,
@@ -117,6 +119,9 @@ void Matrix::apply_part(const Kernels& kernels, const float* x, int m, float* y,
     else
         kernels.linear(x, m, k_, numbers_.get() + (int64_t)first * k_, bias, y + first, last - first, stride,
                        is_rectified);
+    if (activation == Activation::none || is_rectified) return;
+    const auto activate = activation == Activation::gelu ? kernels.gelu : kernels.swish;
+    for (int r = 0; r < m; ++r) activate(y + (int64_t)r * stride + first, last - first);
 }
 
 }  // namespace anydepth

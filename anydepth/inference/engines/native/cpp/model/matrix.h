@@ -47,17 +47,17 @@ class Matrix {
     // From rows of `weights`, one for each output, stacked from several matrices of `k` inputs.
     Matrix(const Kernels& kernels, const std::vector<const float*>& weights, const std::vector<const float*>& biases,
            int n_each, int k, bool is_int8);
-    // Of chosen rows in 8 bits, without a bias.
-    Matrix(const Kernels& kernels, const ByteRows& rows, const std::vector<int>& chosen);
+    // Of chosen rows in 8 bits; `bias` is that of all rows, or none.
+    Matrix(const Kernels& kernels, const ByteRows& rows, const std::vector<int>& chosen, const float* bias);
 
-    // y = x w^T + bias for m rows and the first `n` outputs, or all outputs for n = 0.
-    void apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch, bool is_rectified = false,
-               int n = 0) const;
+    // y = x w^T + bias, activated, for m rows and the first `n` outputs, or all outputs for n = 0.
+    void apply(const Kernels& kernels, const float* x, int m, float* y, Scratch& scratch,
+               Activation activation = Activation::none, int n = 0) const;
     int outputs() const { return n_; }
 
   private:
     void apply_part(const Kernels& kernels, const float* x, int m, float* y, int first, int last, int stride,
-                    bool is_rectified, Scratch& scratch) const;
+                    Activation activation, Scratch& scratch) const;
     int n_ = 0, k_ = 0;
     bool is_int8_ = false;
     Buffer<float> numbers_, scales_, bias_;

@@ -35,7 +35,8 @@ class Reader {
                 norm(at + "feed_forward_norm")};
     }
     Classifier classifier(const std::string& name) const {
-        return Classifier(kernels_, tensor_(name), shape_.target_vocab, shape_.decoder_dim, is_int8_);
+        const float* bias = shape_.has_output_bias ? tensor_("output_bias") : nullptr;
+        return Classifier(kernels_, tensor_(name), bias, shape_.target_vocab, shape_.decoder_dim, is_int8_);
     }
     // For a decision, which is cheap and sharp: its weights stay as they are.
     Matrix exact(const std::string& name, int n, int k) const {

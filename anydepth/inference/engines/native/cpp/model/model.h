@@ -1,6 +1,7 @@
 // The weights of a model in the layout of the kernels, and the encoder.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,7 +27,13 @@ struct DecoderWeights {
 };
 
 struct Shape {
-    int heads, encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, target_vocab;
+    int encoder_heads, decoder_heads;
+    int encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, target_vocab;
+    Activation activation;  // of every feed-forward network
+    bool has_scaled_embeddings, has_output_bias;
+
+    // What an embedding of this width is multiplied by.
+    float embedding_rate(int dim) const { return has_scaled_embeddings ? std::sqrt((float)dim) : 1.0f; }
 };
 
 enum class Halting { none, sequence, multinomial, geometric };

@@ -142,7 +142,7 @@ void Decisions::halt_logits(const Group& group) {
     const float* seen = group.states;
     if (model_.has_units) {
         float* units = units_.at_least((size_t)rows * model_.units.outputs());
-        model_.units.apply(ops_, group.states, rows, units, scratch_, true);
+        model_.units.apply(ops_, group.states, rows, units, scratch_, Activation::relu);
         seen = units;
     }
     // One output: a dot-product for each row, where a product of matrices would fill a panel with
@@ -206,7 +206,7 @@ void Decisions::shortlist_signals(int n, const Group& group) {
         Shortlist& list = shortlist(group.rows[r]);
         const int count = (int)list.places.size();
         for (int i = 0; i < count; ++i)
-            list.values[i] = ops_.dot(classifier.row(words.token(list.places[i])), group.states + (size_t)r * dim, dim);
+            list.values[i] = classifier.score(ops_, group.states + (size_t)r * dim, words.token(list.places[i]));
         scratch_.flops += 2LL * count * dim;
         float greatest, sum;
         ops_.max_and_sum(list.values.data(), count, &greatest, &sum);

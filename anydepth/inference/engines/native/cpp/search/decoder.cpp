@@ -1,13 +1,12 @@
 #include "search/decoder.h"
 
-#include <cmath>
 #include <cstring>
 
 namespace anydepth {
 
 void Decoder::embed(const Step& step, float* hidden) const {
     const int dim = model_.shape.decoder_dim;
-    const float rate = std::sqrt((float)dim);
+    const float rate = model_.shape.embedding_rate(dim);
     for (const StepRow& each : step.running) {
         const float* word = model_.target_embedding + (int64_t)each.hypothesis().token * dim;
         const float* place = model_.decoder_positions + (int64_t)each.sentence->time * dim;
@@ -57,7 +56,7 @@ void Decoder::attend_to_path(int n, const std::vector<int>& path, const float* q
         values_[s] = keys_[s] + dim;
     }
     scratch_.flops += 4LL * count * dim;
-    ops_.attend_scattered(query, keys_.data(), values_.data(), count, model_.shape.heads, dim,
+    ops_.attend_scattered(query, keys_.data(), values_.data(), count, model_.shape.decoder_heads, dim,
                           scores_.at_least(count + 16), out);
 }
 
@@ -80,7 +79,7 @@ void Decoder::attend_to_source(int n, const Step& step, float* hidden) {
         const SourceKeys& source = sentence.source->keys[n - 1];
         scratch_.flops += 4LL * (next - r) * sentence.length * dim;
         ops_.attend_dense(queries + (size_t)r * dim, next - r, dim, source.keys.get(), source.values.get(),
-                          sentence.length, sentence.padded, model_.shape.heads, dim,
+                          sentence.length, sentence.padded, model_.shape.decoder_heads, dim,
                           scores_.at_least(4 * sentence.padded), gathered + (size_t)r * dim);
     }
     meter_.spent(attending);
@@ -93,7 +92,7 @@ void Decoder::feed_forward(int n, int rows, float* hidden) {
     const int dim = model_.shape.decoder_dim;
     float* inner = inner_.at_least((size_t)rows * model_.shape.decoder_ffn);
     float* delta = delta_.at_least((size_t)rows * dim);
-    weights.inner.apply(ops_, hidden, rows, inner, scratch_, true);
+    weights.inner.apply(ops_, hidden, rows, inner, scratch_, model_.shape.activation);
     weights.outer.apply(ops_, inner, rows, delta, scratch_);
     ops_.add_norm(hidden, delta, weights.feed_forward_norm.gain, weights.feed_forward_norm.bias, hidden, rows, dim);
 }
