@@ -39,6 +39,10 @@ def read_tokenizer_settings(folder: ModelFolder, *, is_shared: bool) -> dict[str
     contents = [_content(each) for each in added.values()] if isinstance(added, dict) else [added]
     if odd := [each for each in contents if each not in SPECIAL_PIECES]:
         raise AdoptionError(f"{origin} adds the token {odd[0]!r} to the vocabulary, which is not known here")
+    stripping = ("lstrip", "rstrip", "single_word")
+    for each in added.values() if isinstance(added, dict) else ():
+        if isinstance(each, dict) and any(each.get(name) for name in stripping):
+            raise AdoptionError(f"{origin} strips what stands beside {each['content']!r}, which is not known here")
     if folder.has("added_tokens.json") and (more := set(folder.settings("added_tokens.json")) - {*SPECIAL_PIECES}):
         raise AdoptionError(
             f"{folder.path / 'added_tokens.json'} adds the token {min(more)!r}, which is not known here"
