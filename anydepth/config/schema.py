@@ -99,8 +99,8 @@ class ModelConfig(ConfigSection):
     scale_embeddings: bool = True
     """Multiply embeddings by the square root of their width."""
     output_bias: bool = False
-    """A number for each word of the target, shared by all exits, that is added to its score; -inf
-    bans the word."""
+    """A number for each word of the target, shared by all exits, that is added to its score; one of
+    -10,000 or lower, down to -inf, bans the word."""
     dropout: Probability = 0.3
     """Dropout of embeddings and of what each layer adds."""
     attention_dropout: Probability = 0.0

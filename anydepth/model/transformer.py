@@ -18,6 +18,7 @@ from anydepth.model.dropout import Dropout
 from anydepth.model.gradients import scale_gradient
 
 POSITIONS = 512  # position tables grow in steps of this many
+BANNING_BIAS = -1e4  # a word whose bias is as low or lower, down to -inf, is never produced
 Revise = Callable[[int, Tensor, Tensor], Tensor]
 
 

@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from anydepth.model.transformer import BANNING_BIAS
+
 CHUNK_ELEMENTS = 8_000_000
-BANNED = -1e8  # a word with a bias this low or lower is never produced
 
 
 class RowLosses(NamedTuple):
@@ -91,7 +92,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 def _smoothed_words(classifier: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The mean of the classifier's rows and of the bias over the words that the smoothing is spread
     over, and the share of each word; no shares where all have the same."""
-    is_banned = None if bias is None else bias <= BANNED
+    is_banned = None if bias is None else bias <= BANNING_BIAS
     if bias is None or is_banned is None or not bool(is_banned.any()):
         return classifier.mean(dim=0), None if bias is None else bias.mean(), None
     shares = (~is_banned).to(classifier.dtype) / (~is_banned).sum()
@@ -134,7 +135,7 @@ def chunked_cross_entropy(
     log-likelihood.
 
     The terms of Eq. 4 for all rows that share a classifier; `bias` is added to its scores, and a
-    word that it bans (-inf, or -1e8 and lower) is no target of the smoothing. `gradient_weights`,
+    word that it bans has no share of the smoothing. `gradient_weights`,
     where given,
     replace `weights` in the gradient alone: the scaling of appendix A. `precision` is that of the
     matrix products, the logits and their softmax (bfloat16 leaves a loss about three digits); sums

@@ -1,6 +1,7 @@
 """Export for CTranslate2: the same tokens as a fixed exit, for every shape of model, and a folder
 that has all a user needs."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from evaluation.translators import SOURCES, make_run, quiet
 from tiny import BLOCKS, tiny_config
+from variations import MARIAN, ban
 
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -29,6 +31,9 @@ MODELS = [
     (["model.classifiers=tied"], False),
     (["model.classifiers=tied", "model.encoder.dim=12"], True),
     (["model.exits=last", "model.encoder.dim=24"], True),
+    (["model.classifiers=tied", "model.encoder.dim=12", *MARIAN], True),
+    (["model.activation=gelu", "model.scale_embeddings=false", *MARIAN[1:]], False),
+    (["model.activation=swish", "model.encoder.heads=8"], False),
 ]
 
 
@@ -51,6 +56,9 @@ def lively_model(changes: list[str], is_joint: bool) -> AdaptiveTransformer:
             weights.mul_(2)
             weights[EOS] *= 3
             weights[[PAD, BOS, UNK]] = 0
+        if model.output_bias is not None:
+            ban(model, PAD, BOS, bias=-math.inf)
+            ban(model, UNK, 12, bias=-1e9)
     return model.eval()
 
 
@@ -95,6 +103,21 @@ def test_ctranslate2_gives_the_tokens_of_a_fixed_exit(
             lengths.add(len(mine[0].tokens))
     assert len(lengths) > 1
     assert compared > 3
+
+
+@pytest.mark.parametrize("quantization", ["int8", "float16"])
+def test_a_word_that_the_bias_bans_is_not_produced_by_an_export_of_fewer_bits_either(
+    quantization: str, tmp_path: Path
+) -> None:
+    model = lively_model([*MARIAN], is_joint=True)
+    names, settings = pieces(TARGET_WORDS), SearchSettings(beam=1, length_offset=LIMIT, batch_tokens=999)
+    liked = {best.tokens[0] for (best,) in TorchEngine(model).search(SENTENCES, FixedExit(2, BLOCKS), settings)} - {EOS}
+    assert liked, "else there is nothing to ban"
+    ban(model, *liked, bias=-1e9)
+    write_ctranslate2(model, names, names, tmp_path, exit=2, quantization=quantization)
+    found = {word for words in by_ctranslate2(tmp_path, SENTENCES, settings, names) for word in words}
+    assert not found & {names[word] for word in (PAD, BOS, UNK, *liked)}
+    assert len(found) > 3
 
 
 @pytest.fixture

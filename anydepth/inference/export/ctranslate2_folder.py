@@ -2,6 +2,7 @@
 LibreTranslate."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +21,7 @@ from anydepth.inference.export.vocabulary_map import MAP_NAME, vocabulary_map
 from anydepth.messages.say import Say
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
-from anydepth.model.transformer import Transformer, sinusoids
+from anydepth.model.transformer import BANNING_BIAS, Transformer, sinusoids
 from anydepth.runs.checked_vocabulary import RunVocabulary
 from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.models import load_model
@@ -145,7 +146,9 @@ def make_spec(model: Transformer, *, exit: int) -> Spec:
         _set_feed_forward(layer.ffn, below.feed_forward, below.feed_forward_norm)
     decoder.projection.weight = _values(model.classifier(exit))
     if model.output_bias is not None:
-        decoder.projection.bias = _values(model.output_bias)
+        # what bans a word may be more than float16 can hold
+        is_banned = model.output_bias <= BANNING_BIAS
+        decoder.projection.bias = _values(model.output_bias.masked_fill(is_banned, -math.inf))
     return specs.TransformerSpec(encoder, decoder)
 
 

@@ -4,7 +4,7 @@
 namespace anydepth {
 namespace ANYDEPTH_SET {
 
-// Half of erfc(z) for z >= 0, to about 3e-7 of itself: Chebyshev's fit of Numerical Recipes (erfcc).
+// Half of erfc(z) for z >= 0, to about 2e-6 of itself: the Chebyshev fit of Numerical Recipes (erfcc).
 static inline vf half_erfc(vf z) {
     const vf t = 1.0f / (1.0f + 0.5f * z);
     vf p = all(0.17087277f);
