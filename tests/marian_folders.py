@@ -177,7 +177,7 @@ def save_marian(
     torch.manual_seed(seed)
     model = package.MarianMTModel(config).eval()
     randomize(model)
-    for name, value in {"bad_words_ids": [[start]], "max_length": 40, "num_beams": 1, **(search or {})}.items():
+    for name, value in {"bad_words_ids": [[start]], "max_length": 24, "num_beams": 1, **(search or {})}.items():
         setattr(model.generation_config, name, value)
     (model.half() if is_half else model).save_pretrained(folder)
     return loaded_marian(folder) if is_half else model
@@ -244,5 +244,10 @@ def drawn_shape(generator: random.Random) -> dict[str, Any]:
         "scale_embedding": generator.random() < 0.7,
         "tie_word_embeddings": generator.random() < 0.8,
         "max_position_embeddings": generator.choice([48, 64, 100]),
-        "search": {"renormalize_logits": generator.random() < 0.5},
+        "search": {
+            "num_beams": 4,
+            "renormalize_logits": generator.random() < 0.5,
+            "early_stopping": generator.random() < 0.5,
+            "length_penalty": generator.choice([1.0, 0.6]),
+        },
     }

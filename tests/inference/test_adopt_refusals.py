@@ -141,6 +141,7 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     "a far start": (search(decoder_start_token_id=-1), "has decoder_start_token_id = -1, but it must be one row"),
     "banned pairs": (search(bad_words_ids=[[1, 2]]), "has bad_words_ids = ..1, 2.., but each must be one row"),
     "a wide beam": (search(num_beams=5000), "has num_beams = 5000, but it must be a number from 1 to 1000"),
+    "a third rule": (search(early_stopping="never"), "has early_stopping = 'never', but search here knows only true"),
     "a negative penalty": (search(length_penalty=-1), "has length_penalty = -1, but it must be a number from 0 to 10"),
     # tokenizer
     "another tokenizer": (tokens(tokenizer_class="T5Tokenizer"), "has tokenizer_class = 'T5Tokenizer', not Marian"),

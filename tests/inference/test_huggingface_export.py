@@ -21,7 +21,7 @@ from anydepth.runs.models import new_model
 from anydepth.runs.run import Run, create_run
 from anydepth.search.decoding import DecodingOptions
 
-LINES = [german for german, _ in small_pairs()[:20]]
+LINES = [german for german, _ in small_pairs()[:12]]
 LIMIT = ("decoding.beam=3", "decoding.length_ratio=0", "decoding.length_offset=24")
 MARIAN = ("model.positions=marian", "model.encoder.dim=12", "model.max_length=40", *LIMIT)
 OWN = {
@@ -120,7 +120,7 @@ def test_banned_words_go_out_as_they_came_in(tmp_path: Path, adopted: Run) -> No
     folder = export_huggingface(adopted, exit=3, to=tmp_path / "out", say=say_nothing)
     search = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
     assert search["bad_words_ids"] == [[search["decoder_start_token_id"]]] and search["renormalize_logits"] is True
-    assert (search["num_beams"], search["max_length"], search["early_stopping"]) == (4, 40, True)
+    assert (search["num_beams"], search["max_length"], search["early_stopping"]) == (4, 24, True)
 
 
 @pytest.mark.parametrize(

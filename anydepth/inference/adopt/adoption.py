@@ -61,11 +61,6 @@ def adopt(
         f"{config.model.decoder.dim}, {model.settings.target_size:,} words, {'-'.join(model.languages)}, beam "
         f"{config.decoding.beam}; full depth only, until exits are trained"
     )
-    if config.decoding.beam > 1 and not model.settings.ends_early:
-        say(
-            f"search ends when {config.decoding.beam} hypotheses have ended (early_stopping = true), where the model's "
-            "own goes on while a better one seems possible: a few outputs may differ"
-        )
     return run
 
 

@@ -89,7 +89,6 @@ class MarianSettings:
     start: int
     banned: frozenset[int]
     is_renormalized: bool
-    ends_early: bool
 
 
 def read_settings(folder: ModelFolder) -> MarianSettings:
@@ -118,7 +117,6 @@ def read_settings(folder: ModelFolder) -> MarianSettings:
         start=specials.row("decoder_start_token_id", below=target),
         banned=search.banned(below=target) - {end},  # transformers does not ban the end either
         is_renormalized=bool(generation.get("renormalize_logits")),
-        ends_early=generation.get("early_stopping") is True,
     )
 
 
@@ -187,6 +185,14 @@ class SettingsReader:
         assert isinstance(value, int)
         return value
 
+    def early_stopping(self) -> bool:
+        """Whether a sentence ends with its first hypotheses; "never" is a third rule, which is not
+        known here."""
+        value = self.values.get("early_stopping")
+        if value not in (None, True, False):
+            self.refuse("early_stopping", "search here knows only true and false")
+        return bool(value)
+
     def banned(self, *, below: int) -> frozenset[int]:
         """The rows that are never produced; sequences of several cannot be banned here."""
         words = self.values.get("bad_words_ids") or []
@@ -236,6 +242,7 @@ def _config(reader: SettingsReader, search: SettingsReader, *, is_shared: bool) 
         "decoding": {
             "beam": int(search.number("num_beams", default=1, least=1, most=1000)),
             "length_penalty": search.number("length_penalty", default=1.0, least=0, most=10),
+            "early_stopping": search.early_stopping(),
             "length_ratio": 0.0,
             "length_offset": output,
         },

@@ -139,10 +139,11 @@ def their_search(config: Config, text: ExportedText) -> dict[str, Any]:
     source, which it does not know."""
     decoding, positions = config.decoding, config.model.max_length + 1
     is_fixed = decoding.length_ratio == 0
+    # transformers warns of these where there is no beam
+    of_beams = {"length_penalty": decoding.length_penalty, "early_stopping": decoding.early_stopping}
     return {
         "num_beams": decoding.beam,
-        "length_penalty": decoding.length_penalty,
-        "early_stopping": True,
+        **(of_beams if decoding.beam > 1 else {}),
         "max_length": min(decoding.length_offset + 1, positions) if is_fixed else positions,
         "bad_words_ids": [[row] for row in text.banned],
         "renormalize_logits": text.is_renormalized,
