@@ -146,11 +146,7 @@ def advance(
     width = min(beam, count - frontier.totals.shape[1])
     alive = is_end.byte().argsort(dim=1, stable=True)[:, :width]  # (sentence, width)
     entries = torch.arange(0, sentences * count, count, device=alive.device)[:, None] + alive
-    is_full, ended = finished >= beam, frontier.ended
-    if not settings.early_stopping:
-        scores = candidates.totals / cache.time**settings.length_penalty
-        ended = torch.cat([ended, scores[:, :beam].where(is_end[:, :beam], -math.inf)], dim=1).topk(beam).values
-        is_full &= scores.gather(1, alive[:, :1])[:, 0] <= ended[:, -1]
+    is_full, ended = have_enough(finished, frontier.ended, candidates, alive, time=cache.time, settings=settings)
     is_cut = ~is_full & (frontier.limits <= cache.time)
     if end_scores is None:
         history.end(entries[is_cut].flatten(), frontier.sentences[is_cut].repeat_interleave(width), has_finished=False)
@@ -178,6 +174,31 @@ def advance(
         tokens[living],
         living,
     )
+
+
+def have_enough(
+    finished: Int[Tensor, " sentence"],
+    ended: Float[Tensor, "sentence beam"],
+    candidates: Candidates,
+    alive: Int[Tensor, "sentence width"],
+    *,
+    time: int,
+    settings: SearchSettings,
+) -> tuple[Bool[Tensor, " sentence"], Float[Tensor, "sentence beam"]]:
+    """Which sentences have enough finished hypotheses, and the best scores of these, best first.
+
+    Without early stopping, also the best of those `alive` must be ranked behind all of them at its
+    present length; only then the scores are kept.
+    """
+    if settings.early_stopping:
+        return finished >= settings.beam, ended
+    scores = (candidates.totals / time**settings.length_penalty)[:, : settings.beam]
+    new = scores.where(candidates.tokens[:, : settings.beam] == EOS, -math.inf)
+    best = torch.cat([ended, new], dim=1).topk(settings.beam).values
+    if alive.shape[1] == 0:
+        return finished >= settings.beam, best
+    first = candidates.totals.gather(1, alive[:, :1])[:, 0]
+    return (finished >= settings.beam) & (first / time**settings.length_penalty <= best[:, -1]), best
 
 
 @contextmanager
