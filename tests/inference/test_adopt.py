@@ -221,7 +221,7 @@ def test_the_words_of_a_model_that_does_not_ban_its_start_include_it(tmp_path: P
     assert found == their_outputs(tmp_path / "model", LINES)
 
 
-@pytest.mark.parametrize("is_renormalized", [False, True])
+@pytest.mark.parametrize("is_renormalized", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_banned_words_are_never_produced_and_scores_are_those_of_transformers(
     tmp_path: Path, is_renormalized: bool
 ) -> None:

@@ -24,6 +24,7 @@ from anydepth.search.decoding import DecodingOptions
 LINES = [german for german, _ in small_pairs()[:12]]
 LIMIT = ("decoding.beam=3", "decoding.length_ratio=0", "decoding.length_offset=24")
 MARIAN = ("model.positions=marian", "model.encoder.dim=12", "model.max_length=40", *LIMIT)
+BRIEF = ("separate, tied, gelu", "joint, untied")  # the others are in the soak
 OWN = {
     "joint, tied": (True, ["model.classifiers=tied", "model.output_bias=true"]),
     "separate, tied, gelu": (False, ["model.classifiers=tied", "model.activation=gelu"]),
@@ -54,7 +55,7 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return adopt(place / "model", place / "run", say=say_nothing)
 
 
-@pytest.mark.parametrize("is_separate", [False, True])
+@pytest.mark.parametrize("is_separate", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_adopt_export_adopt_gives_the_same_run_and_transformers_the_same_outputs(
     tmp_path: Path, is_separate: bool
 ) -> None:
@@ -74,7 +75,10 @@ def test_adopt_export_adopt_gives_the_same_run_and_transformers_the_same_outputs
     assert check_folder(again_folder) == len(list(again_folder.iterdir())) - 1
 
 
-@pytest.mark.parametrize(("is_joint", "changes"), OWN.values(), ids=OWN)
+@pytest.mark.parametrize(
+    ("is_joint", "changes"),
+    [pytest.param(*case, id=name, marks=[pytest.mark.soak] * (name not in BRIEF)) for name, case in OWN.items()],
+)
 def test_a_run_of_ours_cut_at_an_exit_translates_in_transformers_as_its_policy_does_here(
     tmp_path: Path, is_joint: bool, changes: list[str]
 ) -> None:
