@@ -27,6 +27,10 @@ class RunError(UsageError):
     """A run directory, or a file in it, that cannot be used."""
 
 
+class AdoptionError(UsageError):
+    """A folder of another program's model that cannot be adopted."""
+
+
 class TrainingError(AnydepthError):
     """Training that cannot go on."""
 

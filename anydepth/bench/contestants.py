@@ -14,7 +14,7 @@ from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import ForcedExits, Policy
 from anydepth.inference.engines.engine import Engine
-from anydepth.inference.export.ctranslate2_folder import check_ctranslate2, load_ctranslate2, search_options
+from anydepth.inference.export.ctranslate2_folder import check_export, load_ctranslate2, search_options
 from anydepth.search.decoding import SearchSettings
 from anydepth.vocabulary.names import FULL
 from anydepth.vocabulary.selection import WordSelection
@@ -253,7 +253,7 @@ def load_rivals(
 ) -> list[CTranslate2Contestant]:
     """CTranslate2 with the model in `folder`: all threads in one translation and, where there are
     several, one in each of several."""
-    check_ctranslate2(folder)
+    check_export(folder)
     ids = {piece: number for number, piece in enumerate(target_pieces)}
     return [
         CTranslate2Contestant(

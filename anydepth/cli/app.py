@@ -10,6 +10,7 @@ import typer
 
 from anydepth import __version__
 from anydepth.cli import (
+    adopt,
     bench,
     check,
     configs,
@@ -43,6 +44,7 @@ VERB_MODULES: tuple[VerbModule, ...] = (
     corpus,
     prepare,
     train,
+    adopt,
     translate,
     evaluate,
     tune,

@@ -241,10 +241,13 @@ class DecodingConfig(ConfigSection):
     """Hypotheses to keep; 1 is greedy."""
     length_penalty: Annotated[float, Field(ge=0, le=10)] = 1.0
     """Exponent of the length by which scores are divided."""
-    length_ratio: Annotated[float, Field(gt=0, le=100)] = 1.5
+    length_ratio: Annotated[float, Field(ge=0, le=100)] = 1.5
     """An output has at most `length_ratio` times the source's tokens, and `length_offset` more."""
     length_offset: Annotated[int, Field(ge=1, le=MOST_LENGTH)] = 20
     """See `length_ratio`."""
+    early_stopping: bool = True
+    """End a sentence as soon as `beam` hypotheses have ended; false goes on while the best one that
+    runs beats the worst of the best `beam`, by score over length, as transformers does."""
     batch_tokens: Tokens = 4096
     """Source tokens times beam that are searched together."""
 

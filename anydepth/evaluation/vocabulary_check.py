@@ -15,7 +15,7 @@ from anydepth.messages.say import Say
 from anydepth.model.source import EncodedSource
 from anydepth.runs.checked_vocabulary import CheckedVocabulary, MeasuredVocabulary, load_checked, save_checked
 from anydepth.runs.fingerprints import selection_fingerprint, text_fingerprint, weights_fingerprint
-from anydepth.runs.run import Run, changing, training_data
+from anydepth.runs.run import Run, changing, training_data, without_text
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.text.batches import ordered_batches
 from anydepth.text.corpus import read_pairs
@@ -154,7 +154,7 @@ def held_out(translator: Translator, run: Run, valid: str, say: Say) -> HeldOut:
     try:
         seen = pairs_seen_in_training(training_data(run), pairs)
     except (RunError, CorpusError):
-        say(f"warning: the training text is no longer at {note['folder']}, so whether {valid} is part of it is unknown")
+        say(f"warning: {without_text(note)}, so whether {valid} is part of it is unknown")
         seen = []
     if seen:
         told = f"{len(seen):,} of the {len(pairs):,} pairs of {valid} are in the training text"

@@ -20,7 +20,7 @@ def check_folder(folder: Path) -> int:
             run.seal.check(folder / name)
         return len(names) + len(read_metrics(run)[:1])
     if (folder / ctranslate2_export.CHECKSUMS_NAME).exists() or (folder / ctranslate2_export.WEIGHTS_FILE).exists():
-        return ctranslate2_export.check_ctranslate2(folder)
+        return ctranslate2_export.check_export(folder)
     if (folder / export.MANIFEST_NAME).exists() and any(folder.glob("*.onnx")):
         return len(export.checked_files(folder, "`anydepth export RUN --format onnx`").files)
     if (folder / prepared.MANIFEST_NAME).exists():

@@ -31,7 +31,8 @@ from anydepth.runs.operating_points import (
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions, SearchSettings
-from anydepth.text.tokenizer import WORD_START, Tokenizer
+from anydepth.text.marian import AnyTokenizer
+from anydepth.text.tokenizer import WORD_START
 from anydepth.vocabulary.names import FULL, parse_vocabulary
 from anydepth.vocabulary.selection import WordSelection
 
@@ -93,8 +94,8 @@ class Translator:
     def __init__(
         self,
         model: AdaptiveTransformer,
-        source_tokenizer: Tokenizer,
-        target_tokenizer: Tokenizer,
+        source_tokenizer: AnyTokenizer,
+        target_tokenizer: AnyTokenizer,
         config: DecodingConfig,
         *,
         run: Run | None = None,

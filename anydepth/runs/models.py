@@ -15,9 +15,7 @@ HALTING = "halting."  # what the names of its tensors begin with
 def new_model(run: Run) -> AdaptiveTransformer:
     """A model of the run's shape with fresh weights."""
     source, target = run.tokenizers()
-    return AdaptiveTransformer(
-        run.config, source_vocab=source.size, target_vocab=target.size, is_joint=source is target
-    )
+    return AdaptiveTransformer(run.config, source_vocab=source.size, target_vocab=target.size, is_joint=run.is_joint)
 
 
 def load_model(run: Run) -> AdaptiveTransformer:

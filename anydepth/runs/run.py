@@ -21,9 +21,10 @@ from anydepth.files.reading import Unreadable, json_of
 from anydepth.files.seal import Seal, write_text
 from anydepth.model.checkpoint import load_notes, save_tensors
 from anydepth.model.memory import check_memory
+from anydepth.text.marian import AnyTokenizer, target_side, tokenizer_of
 from anydepth.text.prepared import PreparedData
-from anydepth.text.tokenizer import Tokenizer
 
+ADOPTED = "adopted_from"  # in the note on a run's data: the folder of another program's model
 INTERRUPTED = "interrupted"  # the note of weights whose training was stopped: the update
 
 
@@ -156,14 +157,20 @@ class Run:
             )
         return note
 
-    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """The source and the target tokenizer; one object twice where the vocabulary is joint."""
+    @property
+    def is_joint(self) -> bool:
+        """Whether one vocabulary serves both sides."""
         self._check_is_run()
-        joint, source, target = (self.folder / f"tokenizer{side}.model" for side in ("", ".source", ".target"))
-        if self.seal.has(joint):
-            tokenizer = self._tokenizer(joint)
-            return tokenizer, tokenizer
-        return self._tokenizer(source), self._tokenizer(target)
+        return self.seal.has(self.folder / "tokenizer.model")
+
+    def tokenizers(self) -> tuple[AnyTokenizer, AnyTokenizer]:
+        """The source and the target tokenizer; of one vocabulary where it is joint."""
+        if self.is_joint:
+            tokenizer = self._tokenizer(self.folder / "tokenizer.model")
+            return tokenizer, target_side(tokenizer)
+        return self._tokenizer(self.folder / "tokenizer.source.model"), self._tokenizer(
+            self.folder / "tokenizer.target.model"
+        )
 
     def _check_is_run(self) -> None:
         """Refuses a folder that was never a run, which has neither settings nor a seal."""
@@ -172,8 +179,8 @@ class Run:
                 f"{self.folder} is not a run directory: it has no config.toml; make one with `anydepth train`"
             )
 
-    def _tokenizer(self, path: Path) -> Tokenizer:
-        return Tokenizer.from_bytes(self.seal.read(path), path)
+    def _tokenizer(self, path: Path) -> AnyTokenizer:
+        return tokenizer_of(self.seal.read(path), path)
 
 
 @contextmanager
@@ -206,20 +213,8 @@ def create_run(
     """
     assert (origin is None) == (start is None), "weights to start from are those of a run"
     run = Run(Path(folder))
-    if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
-        if not overwrite:
-            raise RunError(
-                f"{folder} exists already; choose another --to, go on with --resume, or replace it with --overwrite"
-            )
-        if not run.config_file.exists():
-            raise RunError(
-                f"{folder} exists and is not a run directory, so --overwrite leaves it alone; choose another --to"
-            )
-        for option, inside in (("--data", data.folder), ("--from", origin.folder if origin is not None else None)):
-            if inside is not None and inside.resolve().is_relative_to(run.folder.resolve()):
-                raise RunError(
-                    f"{option} {inside} lies inside {folder}, which --overwrite would replace; choose another --to"
-                )
+    inside = {"--data": data.folder} | ({} if origin is None else {"--from": origin.folder})
+    check_place(run, overwrite=overwrite, inside=inside, instead="go on with --resume, ")
     data.verify()
     with replacing_folder(run.folder) as temporary:
         fill_run(Run(temporary), config, data)
@@ -231,6 +226,25 @@ def create_run(
             shutil.copyfile(oracle_scores, Run(temporary).oracle_scores_file)
         Run(temporary).seal.make()
     return run
+
+
+def check_place(run: Run, *, overwrite: bool, inside: Mapping[str, Path], instead: str = "") -> None:
+    """Refuses a place for a new run that has something already, but for a run that may be
+    overwritten, unless it has in it what one of the options `inside` names."""
+    folder = run.folder
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not overwrite:
+        raise RunError(f"{folder} exists already; choose another --to, {instead}or replace it with --overwrite")
+    if not run.config_file.exists():
+        raise RunError(
+            f"{folder} exists and is not a run directory, so --overwrite leaves it alone; choose another --to"
+        )
+    for option, place in inside.items():
+        if place.resolve().is_relative_to(folder.resolve()):
+            raise RunError(
+                f"{option} {place} lies inside {folder}, which --overwrite would replace; choose another --to"
+            )
 
 
 def fill_run(run: Run, config: Config, data: PreparedData) -> None:
@@ -258,10 +272,29 @@ def note_data(run: Run, data: PreparedData) -> None:
     write_text(run.data_file, json.dumps(note, indent=1) + "\n")
 
 
+def note_adoption(run: Run, place: Path, languages: tuple[str, str]) -> None:
+    """Writes which folder an adopted run is from; what it was trained on is not known."""
+    source_lang, target_lang = languages
+    note = {"folder": "", "fingerprint": "", "source_lang": source_lang, "target_lang": target_lang}
+    write_text(run.data_file, json.dumps({**note, ADOPTED: str(place.resolve())}, indent=1) + "\n")
+
+
+def without_text(note: Mapping[str, str]) -> str:
+    """Why there is no training text to compare with, given the note on a run's data."""
+    if ADOPTED in note:
+        return "the run was adopted, and what it was trained on is not known"
+    return f"the training text is no longer at {note['folder']}"
+
+
 def training_data(run: Run, folder: Path | None = None) -> PreparedData:
     """The prepared data of the run, at `folder` or where it was; it must still be what the run was
     made with."""
     note = run.data_note()
+    if ADOPTED in note:
+        raise RunError(
+            f"{run.folder} was adopted and has no training data; prepare text in its vocabulary with `anydepth prepare "
+            f"--tokenizer-from {run.folder}` and name that folder where the command has --data"
+        )
     place = folder or Path(note["folder"])
     if folder is None and not place.exists():
         raise RunError(f"the data of {run.folder} is no longer at {place}; say where it is with --data")

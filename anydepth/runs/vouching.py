@@ -14,7 +14,7 @@ from anydepth.runs.checked_vocabulary import CheckedVocabulary
 from anydepth.runs.metrics import sealable_metrics
 from anydepth.runs.operating_points import StoredPoints
 from anydepth.runs.run import Run
-from anydepth.text.tokenizer import Tokenizer
+from anydepth.text.marian import load_tokenizer
 
 
 def seal_run(folder: Path) -> tuple[list[str], int]:
@@ -41,7 +41,7 @@ def check_files(run: Run) -> None:
     config = load_config(run.config_file)
     joint = run.folder / "tokenizer.model"
     sides = [joint] if joint.exists() else [run.folder / f"tokenizer.{side}.model" for side in ("source", "target")]
-    source, target = (Tokenizer.load(file) for file in (sides[0], sides[-1]))
+    source, target = (load_tokenizer(file) for file in (sides[0], sides[-1]))
     for file in sorted([*run.folder.glob("*.safetensors"), *(run.folder / "checkpoints").glob("*.safetensors")]):
         tensors, _ = own_tensors(file)
         if file == run.weights_file:

@@ -30,6 +30,7 @@ class Frontier:
     limits: Int[Tensor, " sentence"]
     planned: Int[Tensor, "sentence time"]
     finished: Int[Tensor, " sentence"]  # how many hypotheses have
+    ended: Float[Tensor, "sentence beam"]  # the best scores of those that have; -inf where there are fewer
     totals: Float[Tensor, "sentence width"]
     tokens: Int[Tensor, " row"]  # the last token of each row
     entries: Int[Tensor, " row"]  # where the last step of the history holds each row
@@ -56,10 +57,11 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The `settings.best` hypotheses of each sentence, best first.
 
-    A sentence is done when `beam` hypotheses have finished, or when its limit is reached: then the
-    last token of those still running is EOS, and they pay for it as the others do (with an
-    `exact_length`, where nothing ends, they stay as they are). Dropout is off meanwhile. `memory`,
-    where given, is what the encoder made of the sentences before.
+    A sentence is done when `beam` hypotheses have finished (without `early_stopping`, when those
+    that run have also fallen behind), or when its limit is reached: then the last token of those
+    still running is EOS, and they pay for it as the others do (with an `exact_length`, where
+    nothing ends, they stay as they are). Dropout is off meanwhile. `memory`, where given, is what
+    the encoder made of the sentences before.
     """
     if len(source) == 0:
         return []
@@ -71,7 +73,7 @@ def search(
         encoded = EncodedSource(source, source_mask, memory)
         words = CandidateWords.of_batch(model, settings.words, encoded)
         banned, end = words.places_of(settings.never_produced), words.places_of([EOS])
-        frontier = start_frontier(limits, policy.plan(encoded, limit=int(limits.max())))
+        frontier = start_frontier(limits, policy.plan(encoded, limit=int(limits.max())), beam=settings.beam)
         while len(frontier.sentences):
             planned = frontier.planned[:, cache.time].repeat_interleave(frontier.totals.shape[1])
             decisions = policy.decisions(words.of_rows(frontier.sentences[cache.sentence_of_row]))
@@ -80,15 +82,17 @@ def search(
             candidates = best_candidates(frontier.totals, log_probs, count=2 * settings.beam, banned=banned)
             candidates = replace(candidates, tokens=words.tokens_at(candidates.tokens))
             end_scores = log_probs[:, end[0]] if settings.exact_length is None else None
-            frontier = advance(frontier, candidates, exits, cache, history, beam=settings.beam, end_scores=end_scores)
+            frontier = advance(frontier, candidates, exits, cache, history, settings, end_scores=end_scores)
         ranked = history.ranked(len(source), length_penalty=settings.length_penalty, words=words.sizes())
     return [hypotheses[: settings.best] for hypotheses in ranked]
 
 
-def start_frontier(limits: Int[Tensor, " sentence"], planned: Int[Tensor, "sentence time"]) -> Frontier:
+def start_frontier(limits: Int[Tensor, " sentence"], planned: Int[Tensor, "sentence time"], *, beam: int) -> Frontier:
     """One row with nothing but BOS for each sentence."""
     numbers, zeros = torch.arange(len(limits), device=limits.device), torch.zeros_like(limits)
-    return Frontier(numbers, limits, planned, zeros, zeros[:, None].float(), torch.full_like(limits, BOS), zeros)
+    totals = zeros[:, None].float()
+    ended = totals.new_full((len(limits), beam), -math.inf)
+    return Frontier(numbers, limits, planned, zeros, ended, totals, torch.full_like(limits, BOS), zeros)
 
 
 def best_candidates(
@@ -117,8 +121,8 @@ def advance(
     exits: Int[Tensor, " row"],
     cache: DecoderCache,
     history: History,
+    settings: SearchSettings,
     *,
-    beam: int,
     end_scores: Float[Tensor, " row"] | None,
 ) -> Frontier:
     """The frontier one token later; `history` learns what was kept and what came to its end,
@@ -130,7 +134,7 @@ def advance(
     those that end there with EOS, whose log-probabilities are `end_scores`; without these, it gets
     what would have lived on.
     """
-    is_end = candidates.tokens == EOS
+    is_end, beam = candidates.tokens == EOS, settings.beam
     sentences, count = is_end.shape
     rows, tokens = candidates.rows.flatten(), candidates.tokens.flatten()
     history.steps.append(SearchStep(frontier.entries[rows], tokens, exits[rows], candidates.token_scores.flatten()))
@@ -142,7 +146,7 @@ def advance(
     width = min(beam, count - frontier.totals.shape[1])
     alive = is_end.byte().argsort(dim=1, stable=True)[:, :width]  # (sentence, width)
     entries = torch.arange(0, sentences * count, count, device=alive.device)[:, None] + alive
-    is_full = finished >= beam
+    is_full, ended = have_enough(finished, frontier.ended, candidates, alive, time=cache.time, settings=settings)
     is_cut = ~is_full & (frontier.limits <= cache.time)
     if end_scores is None:
         history.end(entries[is_cut].flatten(), frontier.sentences[is_cut].repeat_interleave(width), has_finished=False)
@@ -165,10 +169,36 @@ def advance(
         frontier.limits[kept],
         frontier.planned[kept],
         finished[kept],
+        ended[kept],
         candidates.totals.flatten()[living].view(len(kept), width),
         tokens[living],
         living,
     )
+
+
+def have_enough(
+    finished: Int[Tensor, " sentence"],
+    ended: Float[Tensor, "sentence beam"],
+    candidates: Candidates,
+    alive: Int[Tensor, "sentence width"],
+    *,
+    time: int,
+    settings: SearchSettings,
+) -> tuple[Bool[Tensor, " sentence"], Float[Tensor, "sentence beam"]]:
+    """Which sentences have enough finished hypotheses, and the best scores of these, best first.
+
+    Without early stopping, also the best of those `alive` must be ranked behind all of them at its
+    present length; only then the scores are kept.
+    """
+    if settings.early_stopping:
+        return finished >= settings.beam, ended
+    scores = (candidates.totals / time**settings.length_penalty)[:, : settings.beam]
+    new = scores.where(candidates.tokens[:, : settings.beam] == EOS, -math.inf)
+    best = torch.cat([ended, new], dim=1).topk(settings.beam).values
+    if alive.shape[1] == 0:
+        return finished >= settings.beam, best
+    first = candidates.totals.gather(1, alive[:, :1])[:, 0]
+    return (finished >= settings.beam) & (first / time**settings.length_penalty <= best[:, -1]), best
 
 
 @contextmanager

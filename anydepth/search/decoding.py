@@ -31,6 +31,7 @@ class SearchSettings:
     length_penalty: float = DEFAULTS.length_penalty
     length_ratio: float = DEFAULTS.length_ratio
     length_offset: int = DEFAULTS.length_offset
+    early_stopping: bool = DEFAULTS.early_stopping
     batch_tokens: int = DEFAULTS.batch_tokens
     batch_sentences: int | None = None
     best: int = 1
@@ -113,6 +114,7 @@ class DecodingOptions:
             length_penalty=config.length_penalty if self.length_penalty is None else self.length_penalty,
             length_ratio=config.length_ratio,
             length_offset=config.length_offset,
+            early_stopping=config.early_stopping,
             batch_tokens=tokens,
             best=1 if self.best is None else self.best,
             words=words,

@@ -17,6 +17,7 @@ from anydepth.files.reading import json_of
 from anydepth.files.seal import SEAL_NAME, Seal
 from anydepth.messages.say import Say, say_nothing
 from anydepth.text.corpus import PairFilter, read_pairs, side_path
+from anydepth.text.marian import AnyTokenizer, target_side, tokenizer_of
 from anydepth.text.prepared import (
     LANGUAGE,
     MANIFEST_NAME,
@@ -130,13 +131,13 @@ def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, say: Say)
     return manifest
 
 
-def _known_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict[str, Tokenizer]:
+def _known_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict[str, AnyTokenizer]:
     """The tokenizers of a run or of a prepared folder, saved in the folder; they must be joint or
     separate as the settings say."""
     origin = Path(str(settings.tokenizer_from))
     is_run = (origin / SEAL_NAME).exists() or (origin / "data.json").exists()
     sides = _sides_of_run(origin) if is_run and not settings.joint else {}
-    tokenizers = {}
+    tokenizers: dict[str, AnyTokenizer] = {}
     for language in (settings.source_lang, settings.target_lang):
         own = f"tokenizer.{sides[language]}.model" if language in sides else tokenizer_name(language, joint=False)
         name = "tokenizer.model" if settings.joint else own
@@ -146,10 +147,11 @@ def _known_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict
                 f"{origin} does not have {kind} (no {name}); name a run or prepared folder, and --joint or --separate"
             )
         data = Seal(origin).read(origin / name) if is_run else PreparedData.open(origin).contents(name)
-        tokenizers[language] = Tokenizer.from_bytes(data, origin / name)
+        tokenizers[language] = tokenizer_of(data, origin / name)
         tokenizers[language].save(folder / tokenizer_name(language, joint=settings.joint))
     say(f"using the vocabulary of {origin}")
-    return dict.fromkeys(tokenizers, tokenizers[settings.source_lang]) if settings.joint else tokenizers
+    source = tokenizers[settings.source_lang]
+    return {**tokenizers, settings.target_lang: target_side(source)} if settings.joint else tokenizers
 
 
 def _sides_of_run(folder: Path) -> dict[str, str]:
@@ -162,7 +164,7 @@ def _sides_of_run(folder: Path) -> dict[str, str]:
         raise CorpusError(f"{note} does not tell the languages of the run; restore it from a copy") from error
 
 
-def _train_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict[str, Tokenizer]:
+def _train_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict[str, AnyTokenizer]:
     """The tokenizer of each language, saved in the folder; a joint one is the same object twice."""
     languages = (settings.source_lang, settings.target_lang)
 
@@ -190,7 +192,7 @@ def _train_tokenizers(settings: PrepareSettings, folder: Path, say: Say) -> dict
 def _encode_split(
     split: str,
     prefix: str,
-    tokenizers: Mapping[str, Tokenizer],
+    tokenizers: Mapping[str, AnyTokenizer],
     folder: Path,
     *,
     fit: PairFilter | None,
@@ -236,7 +238,7 @@ def _encode_split(
     )
 
 
-def _token_writer(folder: Path, split: str, language: str, tokenizer: Tokenizer) -> TokenWriter:
+def _token_writer(folder: Path, split: str, language: str, tokenizer: AnyTokenizer) -> TokenWriter:
     return TokenWriter(folder / f"{split}.{language}.tokens", folder / f"{split}.{language}.offsets", tokenizer.size)
 
 

@@ -15,7 +15,7 @@ from anydepth.errors import CorpusError
 from anydepth.files import atomic
 from anydepth.files.checksums import bytes_hash, checked_object, known_hash, with_checksum
 from anydepth.files.reading import MEDIUM, json_of, read_bytes
-from anydepth.text.tokenizer import Tokenizer
+from anydepth.text.marian import AnyTokenizer, target_side, tokenizer_of
 from anydepth.text.tokens import OFFSET_TYPE, TokenPairs, TokenSide, token_type
 
 FORMAT = 2
@@ -128,7 +128,9 @@ class PreparedData:
         self.is_joint = manifest.joint
         self.fingerprint = manifest.fingerprint
         self.source_tokenizer = self._tokenizer(self.source_lang)
-        self.target_tokenizer = self.source_tokenizer if self.is_joint else self._tokenizer(self.target_lang)
+        self.target_tokenizer = (
+            target_side(self.source_tokenizer) if self.is_joint else self._tokenizer(self.target_lang)
+        )
 
     @classmethod
     def open(cls, folder: Path) -> "PreparedData":
@@ -178,9 +180,9 @@ class PreparedData:
         )
         return source, target
 
-    def _tokenizer(self, language: str) -> Tokenizer:
+    def _tokenizer(self, language: str) -> AnyTokenizer:
         name = tokenizer_name(language, joint=self.is_joint)
-        tokenizer = Tokenizer.from_bytes(self.contents(name), self.folder / name)
+        tokenizer = tokenizer_of(self.contents(name), self.folder / name)
         if tokenizer.size != self.manifest.vocab_sizes[language]:
             sizes = f"{tokenizer.size:,} pieces, but {MANIFEST_NAME} says {self.manifest.vocab_sizes[language]:,}"
             raise CorpusError(f"{self.folder / name} has {sizes}; prepare the data again")

@@ -59,15 +59,7 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """The tokenizer that `save` wrote to `path`."""
-        try:
-            data = read_bytes(Path(path), most=LARGE)
-        except FileNotFoundError as error:
-            raise CorpusError(f"there is no tokenizer {path}; prepare the data first") from error
-        except OSError as error:
-            raise CorpusError(f"cannot read the tokenizer {path}: {error.strerror or error}; check the path") from error
-        except Unreadable as error:
-            raise CorpusError(f"{path} is not a tokenizer: {error}") from error
-        return cls.from_bytes(data, path)
+        return cls.from_bytes(stored_tokenizer(path), path)
 
     @classmethod
     def from_bytes(cls, data: bytes, path: Path) -> "Tokenizer":
@@ -93,7 +85,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Piece ids of `text`, without BOS and EOS; an empty text has none."""
-        _check_unicode(text)
+        check_unicode(text)
         if not text:
             return []
         first, *others = f" {text}".split(WORD_START)
@@ -121,6 +113,18 @@ class Tokenizer:
     def pieces(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """The pieces as people read them: U+2581 marks the start of a word, <0xE2> is a byte."""
         return [self._processor.id_to_piece(int(piece)) for piece in ids]
+
+
+def stored_tokenizer(path: Path) -> bytes:
+    """The contents of a tokenizer's file."""
+    try:
+        return read_bytes(Path(path), most=LARGE)
+    except FileNotFoundError as error:
+        raise CorpusError(f"there is no tokenizer {path}; prepare the data first") from error
+    except OSError as error:
+        raise CorpusError(f"cannot read the tokenizer {path}: {error.strerror or error}; check the path") from error
+    except Unreadable as error:
+        raise CorpusError(f"{path} is not a tokenizer: {error}") from error
 
 
 def train_tokenizer(
@@ -198,7 +202,7 @@ def _learnable(line: str) -> str:
     return " ".join(word for word in line.replace(WORD_START, " ").split(" ") if len(word) <= LONGEST_WORD)
 
 
-def _check_unicode(text: str) -> None:
+def check_unicode(text: str) -> None:
     """Refuses lone surrogates, the one kind of string that has no UTF-8 form."""
     try:
         text.encode("utf-8")

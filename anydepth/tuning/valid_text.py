@@ -6,7 +6,7 @@ from pathlib import Path
 from anydepth.errors import CorpusError, RunError
 from anydepth.messages.say import Say
 from anydepth.runs.fingerprints import text_fingerprint
-from anydepth.runs.run import Run, training_data
+from anydepth.runs.run import Run, training_data, without_text
 from anydepth.text.corpus import read_pairs
 from anydepth.text.overlap import MOST_OVERLAP, pairs_seen_in_training
 from anydepth.text.prepared import MANIFEST_NAME
@@ -34,10 +34,7 @@ def validation_text(run: Run, valid: str, say: Say) -> ValidationText:
     except (RunError, CorpusError) as error:
         if isinstance(error, CorpusError) and (Path(note["folder"]) / MANIFEST_NAME).exists():
             raise  # the text is there, and damaged
-        say(
-            f"warning: the training text is no longer at {note['folder']}, so whether {valid} is part of it was "
-            "not looked at"
-        )
+        say(f"warning: {without_text(note)}, so whether {valid} is part of it was not looked at")
         seen = []
     else:
         seen = pairs_seen_in_training(data, pairs)

@@ -6,14 +6,15 @@ import re
 import numpy as np
 from jaxtyping import Int
 
-from anydepth.text.tokenizer import EOS, UNK, WORD_START, Tokenizer
+from anydepth.text.marian import AnyTokenizer
+from anydepth.text.tokenizer import EOS, UNK, WORD_START
 from anydepth.vocabulary.lexical_table import StandingWords
 
 BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 DIGIT_PIECE = re.compile(rf"{WORD_START}?[0-9]")
 
 
-def standing_words(source: Tokenizer, target: Tokenizer, always: Int[np.ndarray, " always"]) -> StandingWords:
+def standing_words(source: AnyTokenizer, target: AnyTokenizer, always: Int[np.ndarray, " always"]) -> StandingWords:
     """The standing words of a pair of tokenizers: `always`, what source pieces are written like,
     and all bytes where a sentence has any."""
     source_pieces, target_pieces = (each.pieces(range(each.size)) for each in (source, target))
@@ -29,7 +30,7 @@ def standing_words(source: Tokenizer, target: Tokenizer, always: Int[np.ndarray,
 
 
 def always_words(
-    target: Tokenizer, occurrences: Int[np.ndarray, " target_vocab"], *, frequent: int
+    target: AnyTokenizer, occurrences: Int[np.ndarray, " target_vocab"], *, frequent: int
 ) -> Int[np.ndarray, " always"]:
     """EOS, the `frequent` pieces that occur most, single digits, and the bytes that occur at all,
     in ascending order."""

@@ -22,10 +22,12 @@ def test_an_exit_is_exported_for_ctranslate2(own_run: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--format", "marian"], "--format marian: models are exported as onnx or ctranslate2"),
+        (["--format", "marian"], "--format marian: models are exported as onnx, ctranslate2 or huggingface"),
         (["--format", "ctranslate2", "--exit", 4], "fixed:4: this model has exits 1 to 3"),
         (["--format", "ctranslate2", "--exit", 0], "fixed:0: this model has exits 1 to 3"),
-        (["--format", "onnx", "--exit", 1], "--exit and --to belong to --format ctranslate2"),
+        (["--format", "onnx", "--exit", 1], "--exit and --to belong to --format ctranslate2 and huggingface"),
+        (["--format", "huggingface", "--int8"], "--int8 belongs to --format onnx and ctranslate2"),
+        (["--format", "huggingface"], 'cannot be said in MarianMT\'s format: model.positions = "sinusoidal"'),
     ],
 )
 def test_what_cannot_be_exported_is_refused(run: Path, arguments: list[object], words: str) -> None:

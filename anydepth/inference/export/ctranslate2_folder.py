@@ -31,6 +31,7 @@ from anydepth.text.tokenizer import BOS, EOS, UNK
 from anydepth.vocabulary.lexical_table import TableSelection
 from anydepth.vocabulary.names import TABLE
 
+FORMAT = "ctranslate2"
 WEIGHTS_FILE = "model.bin"
 CHECKSUMS_NAME = "checksums.json"
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")
@@ -77,23 +78,25 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
     return folder
 
 
-def write_checksums(folder: Path, *, weights: str | None) -> None:
+def write_checksums(folder: Path, *, weights: str | None, to_format: str = FORMAT) -> None:
     """Writes the SHA-256 of every file in `folder`, and of the run's weights that the model was
     made of, where there are any."""
     files = {file.name: file_hash(file) for file in sorted(folder.iterdir())}
-    write_text(
-        folder / CHECKSUMS_NAME, json.dumps(with_checksum({"weights": weights, "files": files}), indent=1) + "\n"
-    )
+    values = {"format": to_format, "weights": weights, "files": files}
+    write_text(folder / CHECKSUMS_NAME, json.dumps(with_checksum(values), indent=1) + "\n")
 
 
-def check_ctranslate2(folder: Path) -> int:
+def check_export(folder: Path) -> int:
     """How many files the folder has; one that is missing, or not the one that was exported, is
     refused."""
-    again = "make it again with `anydepth export RUN --format ctranslate2`"
+    to_format = FORMAT
     try:
-        files: dict[str, str] = dict(checked_object((folder / CHECKSUMS_NAME).read_bytes())["files"])
+        values = checked_object((folder / CHECKSUMS_NAME).read_bytes())
+        files, to_format = dict[str, str](values["files"]), str(values.get("format", FORMAT))
     except (OSError, ValueError, KeyError, TypeError) as error:
+        again = f"make it again with `anydepth export RUN --format {to_format}`"
         raise RunError(f"{folder / CHECKSUMS_NAME} cannot be read ({error}); {again}") from error
+    again = f"make it again with `anydepth export RUN --format {to_format}`"
     for name, expected in files.items():
         if not (folder / name).is_file():
             raise RunError(f"{folder / name} is missing; {again}")

@@ -58,6 +58,7 @@ class Settings:
         beam: int,
         best: int,
         length_penalty: float,
+        early_stopping: bool,
         banned: Sequence[int],
         eos: int,
         bos: int,

@@ -242,6 +242,7 @@ def native_settings(settings: SearchSettings) -> "_native.Settings":
         beam=settings.beam,
         best=settings.best,
         length_penalty=settings.length_penalty,
+        early_stopping=settings.early_stopping,
         banned=settings.never_produced,
         eos=EOS,
         bos=BOS,

@@ -189,11 +189,12 @@ void bind_given(py::module_& module) {
              py::arg("plans") = std::vector<std::vector<int>>{}, py::arg("is_halting_watched") = false);
     py::class_<Selection, std::shared_ptr<Selection>>(module, "Selection");
     py::class_<Settings>(module, "Settings")
-        .def(py::init([](int beam, int best, double length_penalty, std::vector<int> banned, int eos, int bos) {
-                 return Settings{beam, best, length_penalty, std::move(banned), eos, bos};
+        .def(py::init([](int beam, int best, double length_penalty, bool early_stopping, std::vector<int> banned,
+                         int eos, int bos) {
+                 return Settings{beam, best, length_penalty, early_stopping, std::move(banned), eos, bos};
              }),
-             py::kw_only(), py::arg("beam"), py::arg("best"), py::arg("length_penalty"), py::arg("banned"),
-             py::arg("eos"), py::arg("bos"));
+             py::kw_only(), py::arg("beam"), py::arg("best"), py::arg("length_penalty"), py::arg("early_stopping"),
+             py::arg("banned"), py::arg("eos"), py::arg("bos"));
     py::class_<Batching>(module, "Batching")
         .def(py::init([](int sentences, int64_t tokens, bool is_deferred, int threads) {
                  if (sentences < 1 || threads < 1) throw py::value_error("a batch needs a sentence and a thread");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -78,7 +79,7 @@ void Beam::offer(const Row& row, const SentenceWords& words, const Step& step, i
 // the sentence is over. `exits` are those of its rows.
 bool Beam::advance(Sentence& sentence, const int* exits) {
     take(sentence, exits);
-    if (sentence.finished >= sentence.settings().beam) return true;
+    if (has_enough(sentence)) return true;
     if (sentence.request->limit <= sentence.time) {
         end_at_limit(sentence, exits);
         return true;
@@ -106,11 +107,32 @@ void Beam::take(Sentence& sentence, const int* exits) {
             sentence.ends.push_back({entry, true});
             has_ended_[candidate.place] = true;
             ++sentence.finished;
+            note_end(sentence, candidate.total);
         } else {
             new_rows_.push_back({candidate.token, entry, candidate.total, {}});
             new_places_.push_back(candidate.place);
         }
     }
+}
+
+// Keeps the score of a hypothesis that has ended among the best of its sentence.
+void Beam::note_end(Sentence& sentence, float total) {
+    const Settings& settings = sentence.settings();
+    if (settings.early_stopping) return;
+    const float score = (float)(total / std::pow((double)sentence.time, settings.length_penalty));
+    sentence.ended.insert(
+        std::upper_bound(sentence.ended.begin(), sentence.ended.end(), score, std::greater<float>()), score);
+    if ((int)sentence.ended.size() > settings.beam) sentence.ended.pop_back();
+}
+
+// Whether `beam` hypotheses have finished and, without early stopping, none that runs could be ranked
+// before the last of them at its present length.
+bool Beam::has_enough(const Sentence& sentence) const {
+    const Settings& settings = sentence.settings();
+    if (sentence.finished < settings.beam) return false;
+    if (settings.early_stopping || new_rows_.empty()) return true;
+    return (float)(new_rows_[0].total / std::pow((double)sentence.time, settings.length_penalty)) <=
+           sentence.ended.back();
 }
 
 void Beam::end_at_limit(Sentence& sentence, const int* exits) {

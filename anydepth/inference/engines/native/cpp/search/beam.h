@@ -32,6 +32,8 @@ class Beam {
     void offer(const Row& row, const SentenceWords& words, const Step& step, int number, int place, int count);
     bool advance(Sentence& sentence, const int* exits);
     void take(Sentence& sentence, const int* exits);
+    static void note_end(Sentence& sentence, float total);
+    bool has_enough(const Sentence& sentence) const;
     void end_at_limit(Sentence& sentence, const int* exits);
     void go_on(Sentence& sentence);
     void release(const Sentence& sentence);

@@ -15,6 +15,7 @@ namespace anydepth {
 struct Settings {
     int beam = 1, best = 1;
     double length_penalty = 1.0;
+    bool early_stopping = true;  // a sentence is over once `beam` hypotheses have ended
     std::vector<int> banned;  // tokens that continue nothing
     int eos = 0, bos = 0;
 };

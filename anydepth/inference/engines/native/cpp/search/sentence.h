@@ -49,6 +49,7 @@ struct Sentence {
     };
     std::vector<End> ends;  // entries with which hypotheses came to their end, in that order
     int finished = 0;
+    std::vector<float> ended;  // the `beam` best scores of those that have finished, best first
 
     const Policy& policy() const { return request->terms->policy; }
     const Settings& settings() const { return request->terms->settings; }
