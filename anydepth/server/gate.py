@@ -28,8 +28,9 @@ OTHER = "other"  # the route of a path that there is not
 class Gate:
     """The outermost layer of the app."""
 
-    def __init__(self, app: ASGIApp, *, limits: ServingLimits, counters: ServerCounters) -> None:
-        self.app, self.limits, self.counters = app, limits, counters
+    def __init__(self, app: ASGIApp, *, limits: ServingLimits, counters: ServerCounters, paths: frozenset[str]) -> None:
+        """`paths` are those that there are: labels of the counts, which nobody else may make up."""
+        self.app, self.limits, self.counters, self.paths = app, limits, counters, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request through, and counts and logs what became of it."""
@@ -54,7 +55,7 @@ class Gate:
             raise
         finally:
             self.counters.in_flight.dec()
-            seconds, route = time.perf_counter() - started, getattr(scope.get("route"), "path", OTHER)
+            seconds, route = time.perf_counter() - started, scope["path"] if scope["path"] in self.paths else OTHER
             self.counters.count_request(route, status, seconds)
             told = {"route": route, "status": status, "milliseconds": round(1000 * seconds, 2), **notes}
             LOG.info("request", extra={FIELDS: told})
