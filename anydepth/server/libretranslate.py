@@ -41,16 +41,18 @@ def libretranslate_routes(service: TranslationService) -> APIRouter:
     @router.post("/translate", **takes(TranslateQuestion, served), **answers(TranslateAnswer, ErrorAnswer))
     async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
-        values = await read_values(request)
-        question = checked_question(TranslateQuestion, values)
-        owner = service.admit(request, question.api_key)
+        known = service.admit_head(request)
+        question = checked_question(TranslateQuestion, await read_values(request))
+        owner = known or service.admit(request, question.api_key)
         return JSONResponse(await service.while_connected(request, translated(service, request, question, owner)))
 
     @router.post("/detect", **takes(DetectQuestion), **answers(list[DetectionAnswer], ErrorAnswer))
     async def detect(request: Request) -> Response:
         """Tell which of the served languages a text is written in."""
+        known = service.admit_head(request)
         question = checked_question(DetectQuestion, await read_values(request))
-        service.admit(request, question.api_key)
+        if known is None:
+            service.admit(request, question.api_key)
         if not question.q:
             raise missing("q")
         texts = [question.q] if isinstance(question.q, str) else question.q
