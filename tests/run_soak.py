@@ -22,6 +22,7 @@ MARKED = [
     "--no-loadscope-reorder",
     "-p",
     "no:cacheprovider",
+    "-rs",  # what was skipped, and why: a soak without a browser says so
 ]
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from run_soak import main
+from run_soak import MARKED, main, run_part
 
 SCRIPT = "import sys\nprint('working')\nprint('{name}:', *sys.argv[1:])\nprint()\nsys.exit({code})\n"
 
@@ -27,3 +27,13 @@ def test_all_scripts_run_with_size_and_seed_and_a_failure_among_them_is_the_outc
 
 def test_a_soak_without_failures_succeeds(tmp_path: Path) -> None:
     assert soak(tmp_path, a=0) == 0
+
+
+def test_what_a_soak_skips_is_listed_with_its_reason(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    skipping = tmp_path / "test_skipping.py"
+    skipping.write_text(
+        "import pytest\n\n\n@pytest.mark.soak\ndef test_a_page():\n    pytest.skip('there is no browser here')\n",
+        encoding="utf-8",
+    )
+    assert run_part("tests marked soak", [*MARKED, str(skipping)]).code == 0
+    assert "there is no browser here" in capfd.readouterr().out

@@ -77,12 +77,12 @@ class SearchSettings:
     def limits(self, source_mask: Bool[Tensor, "sentence source"], *, max_length: int) -> Int[Tensor, " sentence"]:
         """The most tokens that each output may have, EOS included; it depends on the length of its
         own source only."""
-        lengths = source_mask.sum(dim=1).tolist()
-        limits = [
-            min(max_length, self.exact_length or math.ceil(self.length_ratio * length) + self.length_offset)
-            for length in lengths
-        ]
+        limits = [self.limit(length, max_length=max_length) for length in source_mask.sum(dim=1).tolist()]
         return torch.tensor(limits, dtype=torch.long, device=source_mask.device)
+
+    def limit(self, source_length: int, *, max_length: int) -> int:
+        """The most tokens that the output of a source of so many tokens may have; both with EOS."""
+        return min(max_length, self.exact_length or math.ceil(self.length_ratio * source_length) + self.length_offset)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ class ServerCounters:
         self.saved = Counter(named("saved_blocks"), "Blocks that target tokens did without", ["pair"], registry=own)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Counts an answer; `route` is the pattern of its path, not the path."""
+        """Counts an answer; `route` is a path that there is, or one word for all others."""
         self.requests.labels(route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 

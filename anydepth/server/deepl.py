@@ -1,7 +1,8 @@
 """DeepL's routes, as far as its official clients need them to translate."""
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from anydepth.server.answers import DeepLAnswer, DeepLErrorAnswer, DeepLLanguage, DeepLUsage
 from anydepth.server.languages import language_name

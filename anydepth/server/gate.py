@@ -28,8 +28,9 @@ OTHER = "other"  # the route of a path that there is not
 class Gate:
     """The outermost layer of the app."""
 
-    def __init__(self, app: ASGIApp, *, limits: ServingLimits, counters: ServerCounters) -> None:
-        self.app, self.limits, self.counters = app, limits, counters
+    def __init__(self, app: ASGIApp, *, limits: ServingLimits, counters: ServerCounters, paths: frozenset[str]) -> None:
+        """`paths` are those that there are: labels of the counts, which nobody else may make up."""
+        self.app, self.limits, self.counters, self.paths = app, limits, counters, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets a request through, and counts and logs what became of it."""
@@ -54,7 +55,7 @@ class Gate:
             raise
         finally:
             self.counters.in_flight.dec()
-            seconds, route = time.perf_counter() - started, getattr(scope.get("route"), "path", OTHER)
+            seconds, route = time.perf_counter() - started, scope["path"] if scope["path"] in self.paths else OTHER
             self.counters.count_request(route, status, seconds)
             told = {"route": route, "status": status, "milliseconds": round(1000 * seconds, 2), **notes}
             LOG.info("request", extra={FIELDS: told})
@@ -66,28 +67,35 @@ class LimitedBody:
     def __init__(self, scope: Scope, receive: Receive, limits: ServingLimits) -> None:
         self.receive, self.limits = receive, limits
         self.deadline = asyncio.get_running_loop().time() + limits.body_seconds
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
-        self.announced = int(announced) if announced.isdigit() else 0
+        self.announced = announced_bytes(scope)
         self.size, self.is_complete = 0, False
 
     async def __call__(self) -> Message:
         """The next part of the body; after the last one, that the client has left."""
         if self.is_complete:
             return await self.receive()
-        self._check(self.announced)
+        check_bytes(self.announced, self.limits)
         try:
             async with asyncio.timeout_at(self.deadline):
                 message = await self.receive()
         except TimeoutError:
             raise Refusal(408, f"the request took longer than {self.limits.body_seconds:g} seconds to come") from None
         self.size += len(message.get("body", b""))
-        self._check(self.size)
+        check_bytes(self.size, self.limits)
         self.is_complete = not message.get("more_body", False)
         return message
 
-    def _check(self, size: int) -> None:
-        if size > self.limits.body_bytes:
-            raise Refusal(413, f"the request has more than {self.limits.body_bytes} bytes; send less at a time")
+
+def announced_bytes(scope: Scope) -> int:
+    """The size of the body as the head of a request has it; 0 where it says nothing."""
+    announced = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(announced) if announced.isdigit() else 0
+
+
+def check_bytes(size: int, limits: ServingLimits) -> None:
+    """Refuses a body that is too large."""
+    if size > limits.body_bytes:
+        raise Refusal(413, f"the request has more than {limits.body_bytes} bytes; send less at a time")
 
 
 @dataclass(frozen=True)

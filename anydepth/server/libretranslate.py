@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 from anydepth.server.answers import (
     DetectionAnswer,
@@ -25,7 +26,7 @@ from anydepth.server.questions import (
 )
 from anydepth.server.refusals import missing
 from anydepth.server.service import TranslationOrder, TranslationService
-from anydepth.server.spec import answers, takes, text_answers
+from anydepth.server.spec import answers, asks, takes, text_answers
 
 AUTO = "auto"
 
@@ -35,20 +36,23 @@ def libretranslate_routes(service: TranslationService) -> APIRouter:
     router = APIRouter()
 
     served = {"source": [AUTO, *service.pairs.sources], "target": service.pairs.targets_of_any}
+    offered = answers(list[DepthOffer], ErrorAnswer)
 
     @router.post("/translate", **takes(TranslateQuestion, served), **answers(TranslateAnswer, ErrorAnswer))
     async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
-        values = await read_values(request)
-        question = checked_question(TranslateQuestion, values)
-        owner = service.admit(request, question.api_key)
+        known = service.admit_head(request)
+        question = checked_question(TranslateQuestion, await read_values(request))
+        owner = known or service.admit(request, question.api_key)
         return JSONResponse(await service.while_connected(request, translated(service, request, question, owner)))
 
     @router.post("/detect", **takes(DetectQuestion), **answers(list[DetectionAnswer], ErrorAnswer))
     async def detect(request: Request) -> Response:
         """Tell which of the served languages a text is written in."""
+        known = service.admit_head(request)
         question = checked_question(DetectQuestion, await read_values(request))
-        service.admit(request, question.api_key)
+        if known is None:
+            service.admit(request, question.api_key)
         if not question.q:
             raise missing("q")
         texts = [question.q] if isinstance(question.q, str) else question.q
@@ -56,16 +60,14 @@ def libretranslate_routes(service: TranslationService) -> APIRouter:
         return JSONResponse([found.to_json() for found in service.pairs.detect("\n".join(texts))])
 
     @router.get("/languages", **answers(list[LanguageAnswer], ErrorAnswer))
-    async def languages() -> Response:
+    async def languages(request: Request) -> Response:
         """List the languages, and those that each can be translated to."""
         return JSONResponse(service.pairs.languages())
 
-    @router.get("/depths", **answers(list[DepthOffer], ErrorAnswer))
-    async def depths(
-        source: str | None = Query(None, description='The source language, as in "de".'),
-        target: str | None = Query(None, description='The target language, as in "en".'),
-    ) -> Response:
+    @router.get("/depths", **asks(source="The source language.", target="The target language."), **offered)
+    async def depths(request: Request) -> Response:
         """List the budgets worth choosing, cheapest first; full depth is the last."""
+        source, target = request.query_params.get("source"), request.query_params.get("target")
         if not source:
             raise missing("source")
         if not target:
@@ -73,7 +75,7 @@ def libretranslate_routes(service: TranslationService) -> APIRouter:
         return JSONResponse([offer.to_json() for offer in service.pairs.pair(source, target).budgets.offers()])
 
     @router.get("/health", **answers(HealthAnswer, ErrorAnswer))
-    async def health() -> Response:
+    async def health(request: Request) -> Response:
         """Tell that the server is there."""
         return JSONResponse({"status": "ok"})
 

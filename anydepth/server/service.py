@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from anydepth.server.budgets import Budget, SearchPlan
 from anydepth.server.counters import ServerCounters
+from anydepth.server.gate import announced_bytes, check_bytes
 from anydepth.server.key_file import KeyRing
 from anydepth.server.pairs import ServedPair, ServedPairs
 from anydepth.server.rates import MOST_CLIENTS, RequestRates, client_of
@@ -47,6 +48,13 @@ class TranslationService:
 
     def __post_init__(self) -> None:
         self.rates = RequestRates(self.limits.requests_per_minute)
+
+    def admit_head(self, request: Request) -> str | None:
+        """The owner of a request, as far as its head tells: None where keys are wanted, because the
+        body may have one. What the head tells to be too large or too much is refused before the body
+        is read."""
+        check_bytes(announced_bytes(request.scope), self.limits)
+        return self.admit(request) if self.keys is None else None
 
     def admit(self, request: Request, key: str | None = None) -> str:
         """The owner of a request that may be met: the name of its key, or its address; `key` goes

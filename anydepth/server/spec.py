@@ -30,6 +30,13 @@ def takes(question: type[BaseModel], languages: Mapping[str, Sequence[str]] | No
     return {"openapi_extra": {"requestBody": {"content": kinds, "required": True}}}
 
 
+def asks(**parameters: str) -> dict[str, Any]:
+    """What a route takes in its query: texts by their names, each with its description."""
+    text = {"in": "query", "required": False, "schema": {"type": "string"}}
+    named = [{"name": name, "description": description, **text} for name, description in parameters.items()]
+    return {"openapi_extra": {"parameters": named}}
+
+
 def answers(answer: Any, error: type[BaseModel]) -> dict[str, Any]:
     """What a route answers: its data, or an error."""
     failures: dict[int | str, dict[str, Any]] = {

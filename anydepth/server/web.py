@@ -1,13 +1,21 @@
-"""The app: routes, errors, the page and what every request passes."""
+"""The app: routes, errors, the page and what every request passes.
+
+Starlette answers, and FastAPI writes the OpenAPI document of the same routes: all of them read the
+request themselves, so FastAPI's own way to a function would find out nothing more about it."""
 
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from anydepth import __version__
 from anydepth.errors import UsageError
@@ -34,41 +42,47 @@ POLICY = (
 )
 
 
-def make_web(service: TranslationService, *, origins: Sequence[str] = ()) -> FastAPI:
+def make_web(service: TranslationService, *, origins: Sequence[str] = ()) -> Starlette:
     """The app that answers requests; `origins` are the sites whose pages may ask, too."""
+    routers = [libretranslate_routes(service), deepl_routes(service)]
+    described = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    routes = [Route(route.path, route.endpoint, methods=route.methods) for route in described]
+    routes += [document_route(routers), *page_routes(PAGE)]
+    paths = frozenset(route.path for route in routes)
+    layers = [Middleware(Gate, limits=service.limits, counters=service.counters, paths=paths)]
+    if origins:
+        layers.append(Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"]))
+    handlers = {Refusal: refused, UsageError: unusable, HTTPException: unrouted, Exception: failed}
+    return Starlette(routes=routes, middleware=layers, exception_handlers=handlers)
+
+
+def document_route(routers: Sequence[APIRouter]) -> Route:
+    """The OpenAPI document of some routes, at /spec."""
     app = FastAPI(
         title="anydepth",
         version=__version__,
         description="Translation with a budget of depth for each request.",
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
     )
-    app.include_router(libretranslate_routes(service))
-    app.include_router(deepl_routes(service))
-    app.add_api_route("/spec", lambda: JSONResponse(app.openapi()), methods=["GET"], include_in_schema=False)
-    add_page(app, PAGE)
-    app.add_exception_handler(Refusal, refused)
-    app.add_exception_handler(UsageError, unusable)
-    app.add_exception_handler(HTTPException, unrouted)
-    app.add_exception_handler(Exception, failed)
-    if origins:
-        app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"])
-    app.add_middleware(Gate, limits=service.limits, counters=service.counters)
-    return app
+    for router in routers:
+        app.include_router(router)
+
+    async def spec(request: Request) -> Response:
+        return JSONResponse(app.openapi())
+
+    return Route("/spec", spec)
 
 
-def add_page(app: FastAPI, folder: Path) -> None:
-    """Adds the page at / and its files, each by its name: no path leads elsewhere."""
-    files = {file.name: file for file in sorted(folder.glob("*")) if file.suffix in PAGE_KINDS}
+def page_routes(folder: Path) -> list[Route]:
+    """The page at / and its files, each by its name: no path leads elsewhere."""
 
-    def shown(file: Path) -> Response:
-        headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
-        return FileResponse(file, media_type=PAGE_KINDS[file.suffix], headers=headers)
+    def page_route(file: Path) -> Route:
+        async def shown(request: Request) -> Response:
+            headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+            return FileResponse(file, media_type=PAGE_KINDS[file.suffix], headers=headers)
 
-    for name, file in files.items():
-        path = "/" if name == "index.html" else f"/{name}"
-        app.add_api_route(path, lambda file=file: shown(file), methods=["GET"], include_in_schema=False)
+        return Route("/" if file.name == "index.html" else f"/{file.name}", shown)
+
+    return [page_route(file) for file in sorted(folder.glob("*")) if file.suffix in PAGE_KINDS]
 
 
 def error_answer(request: Request, status: int, sentence: str, *, retry_after: int | None = None) -> Response:

@@ -70,7 +70,7 @@ def test_what_would_lead_out_of_the_tables_is_refused(more_blocks: int) -> None:
     policy = FixedExit(2, model.blocks + more_blocks)
     assert (engine.supports(policy) is None) == (more_blocks == 0)
     with pytest.raises(
-        UsageError, match=rf"source tokens are numbers from 0 to {SOURCE_VOCAB - 1}, but there are 2 to 700"
+        UsageError, match=rf"source tokens are numbers from 0 to {SOURCE_VOCAB - 1}, but there are 5 to 700"
     ):
         found(engine, [[5, 700]], policy, settings)
     with pytest.raises(UsageError, match=r"source tokens are numbers from 0"):

@@ -1,15 +1,20 @@
 """How often a client may ask."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from server.serving import asked, client_of_server
 
-from anydepth.server.key_file import add_key
+from anydepth.server.counters import ServerCounters
+from anydepth.server.key_file import KeyRing, add_key
 from anydepth.server.pairs import ServedPairs
 from anydepth.server.rates import MOST_CLIENTS, RequestRates, client_of
 from anydepth.server.refusals import Refusal
+from anydepth.server.service import TranslationService
 from anydepth.server.serving_limits import ServingLimits
+from anydepth.server.web import make_web
 
 
 class Clock:
@@ -78,3 +83,49 @@ def test_guessing_keys_is_limited_by_address_and_does_not_lock_out_who_has_one(
     guesses = [client.post("/translate", json=asked("a", api_key=str(number))).status_code for number in range(3)]
     assert guesses == [403, 403, 429]
     assert client.post("/translate", json=asked("katze", api_key=key)).status_code == 200
+
+
+class BodyWasRead(Exception):  # noqa: N818
+    """That somebody asked for the body of a request."""
+
+
+def status_by_the_head(service: TranslationService, path: str, *, length: int = 100) -> int:
+    """The status of a request whose body cannot be read, from the address 192.0.2.1."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        raise BodyWasRead
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+    asyncio.run(make_web(service)(scope | {"client": ("192.0.2.1", 1)}, receive, send))
+    return int(sent[0]["status"])
+
+
+@pytest.mark.parametrize("path", ["/translate", "/detect", "/v2/translate"])
+def test_what_the_head_tells_is_refused_before_the_body_is_read(pairs: ServedPairs, path: str) -> None:
+    service = TranslationService(pairs, ServingLimits(requests_per_minute=1, body_bytes=1000), ServerCounters())
+    with pytest.raises(BodyWasRead):
+        status_by_the_head(service, path)
+    assert status_by_the_head(service, path) == 429
+
+
+@pytest.mark.parametrize("path", ["/translate", "/detect"])
+def test_a_body_that_is_announced_too_large_is_refused_unread_and_uncounted(pairs: ServedPairs, path: str) -> None:
+    service = TranslationService(pairs, ServingLimits(requests_per_minute=1, body_bytes=1000), ServerCounters())
+    assert [status_by_the_head(service, path, length=1001) for _ in range(3)] == [413] * 3
+    with pytest.raises(BodyWasRead):
+        status_by_the_head(service, path)
+
+
+def test_where_a_key_may_be_in_the_body_the_body_is_read_first(pairs: ServedPairs, tmp_path: Path) -> None:
+    add_key(tmp_path / "keys.json", "anna")
+    service = TranslationService(
+        pairs, ServingLimits(requests_per_minute=1), ServerCounters(), KeyRing(tmp_path / "keys.json")
+    )
+    for _ in range(3):
+        with pytest.raises(BodyWasRead):
+            status_by_the_head(service, "/translate")

@@ -4,9 +4,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from jaxtyping import Int
-from torch import Tensor
-
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import Policy
@@ -15,7 +12,6 @@ from anydepth.inference.engines.plain_search import plain_search, plain_search_e
 from anydepth.runs.run import Run
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
-from anydepth.text.batches import make_source
 from anydepth.vocabulary.selection import WordSelection
 
 LOG = logging.getLogger(__name__)
@@ -127,23 +123,22 @@ class Engine(ABC):
 
     def check(self, sequences: Sequence[Sequence[int]], settings: SearchSettings) -> None:
         """Refuses sentences that the model has no room for, whoever searches."""
-        source, mask = make_source(sequences)
-        self.check_tables(source, settings.limits(mask, max_length=self.model.config.max_length))
+        for ids in sequences:
+            self.checked_limit(ids, settings)
 
-    def check_tables(self, source: Int[Tensor, "sentence source"], limits: Int[Tensor, " sentence"]) -> None:
-        """Refuses what would lead out of the tables of the model."""
+    def checked_limit(self, ids: Sequence[int], settings: SearchSettings) -> int:
+        """The most tokens that the output of a sentence may have; refuses what would lead out of the
+        tables of the model."""
         words, longest = self.model.source_embedding.num_embeddings, self.model.config.max_length
-        if int(source.min()) < 0 or int(source.max()) >= words:
-            raise UsageError(
-                f"source tokens are numbers from 0 to {words - 1}, but there are {int(source.min())} to "
-                f"{int(source.max())}"
-            )
-        if source.shape[1] > longest + 1:
-            raise UsageError(
-                f"a source of {source.shape[1] - 1} tokens is longer than model.max_length = {longest}; cut it"
-            )
-        if int(limits.min()) < 1:
+        smallest, largest = min(ids, default=0), max(ids, default=0)
+        if smallest < 0 or largest >= words:
+            raise UsageError(f"source tokens are numbers from 0 to {words - 1}, but there are {smallest} to {largest}")
+        if len(ids) > longest:
+            raise UsageError(f"a source of {len(ids)} tokens is longer than model.max_length = {longest}; cut it")
+        limit = settings.limit(len(ids) + 1, max_length=longest)
+        if limit < 1:
             raise UsageError("length_ratio and length_offset leave no room for any output; raise one of them")
+        return limit
 
     def search_every_exit(self, sequences: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
         """The best hypothesis of each sentence at each exit: those that fixed:n finds, as

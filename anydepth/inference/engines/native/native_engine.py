@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
-from torch import Tensor
 
 from anydepth.config.schema import Activation
 from anydepth.errors import RunError, UsageError
@@ -173,14 +171,11 @@ class NativeEngine(Engine):
         self, sequences: Sequence[Sequence[int]], policy: Policy, settings: SearchSettings
     ) -> list[list[Hypothesis]]:
         """The best hypotheses of each sentence; both limits of a batch hold for each thread."""
-        source, mask = make_source(sequences)
-        limits = settings.limits(mask, max_length=self.model.config.max_length)
-        self.check_tables(source, limits)
-        translated = native_policy(policy, source, mask, limit=int(limits.max()))
+        limits = [self.checked_limit(ids, settings) for ids in sequences]
         found, counts = self.engine.search(
             [[*ids, EOS] for ids in sequences],
-            limits.tolist(),
-            translated,
+            limits,
+            native_policy(policy, sequences, limit=max(limits)),
             native_settings(settings),
             self.batching(settings.batch_tokens, settings.batch_sentences),
             self.native_selection(settings.words),
@@ -200,11 +195,8 @@ class NativeEngine(Engine):
         are refused with the reason."""
         if reason := self.reason_against(policy, settings):
             raise UsageError(f"the open search of the {self.name} engine cannot: {reason}; use Engine.search")
-        source, mask = make_source([ids])
-        limits = settings.limits(mask, max_length=self.model.config.max_length)
-        self.check_tables(source, limits)
-        limit = int(limits)
-        translated = native_policy(policy, source, mask, limit=limit)
+        limit = self.checked_limit(ids, settings)
+        translated = native_policy(policy, [ids], limit=limit)
         return NativeRequest(
             [*ids, EOS], limit, translated, native_settings(settings), self.native_selection(settings.words)
         )
@@ -349,19 +341,17 @@ def threshold_rule(family: str) -> "_native.Rule | None":
     return None
 
 
-def native_policy(
-    policy: Policy, source: Int[Tensor, "sentence source"], mask: Bool[Tensor, "sentence source"], *, limit: int
-) -> "_native.Policy":
+def native_policy(policy: Policy, sequences: Sequence[Sequence[int]], *, limit: int) -> "_native.Policy":
     """The policy as the compiled search knows it; `NativeEngine.supports` must have nothing against
     it."""
-    encoded = EncodedSource(source, mask, torch.empty(*source.shape, 0))  # none of these plans looks at the memory
     match policy:
         case FixedExit():
-            return _native.Policy(rule=_native.Rule.planned, plans=[[policy.n]] * len(source))
+            return _native.Policy(rule=_native.Rule.planned, plans=[[policy.n]] * len(sequences))
         case UniformExit():
-            return _native.Policy(rule=_native.Rule.planned, plans=policy.plan(encoded, limit=limit).tolist())
+            plans = policy.plan(unread_source(sequences), limit=limit).tolist()
+            return _native.Policy(rule=_native.Rule.planned, plans=plans)
         case ForcedExits():
-            plans = policy.plan(encoded, limit=limit).tolist()
+            plans = policy.plan(unread_source(sequences), limit=limit).tolist()
             return _native.Policy(rule=_native.Rule.planned, plans=plans, is_halting_watched=policy.halting is not None)
         case SequenceExit():
             return _native.Policy(rule=_native.Rule.sequence)
@@ -374,3 +364,9 @@ def native_policy(
                 rule=rule, thresholds=policy.thresholds, shortlist=int(policy.family.partition(":")[2] or 0)
             )
     raise AssertionError(f"NativeEngine.supports let {policy.name} pass")
+
+
+def unread_source(sequences: Sequence[Sequence[int]]) -> EncodedSource:
+    """Sentences for a plan that does not look at the memory."""
+    source, mask = make_source(sequences)
+    return EncodedSource(source, mask, torch.empty(*source.shape, 0))

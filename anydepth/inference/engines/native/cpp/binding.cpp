@@ -230,6 +230,31 @@ void bind_open_search(py::module_& module) {
         .def("join", &OpenSearch::join, py::call_guard<py::gil_scoped_release>());
 }
 
+// The line of an open search without its workers: for tests of who comes when.
+void bind_queue(py::module_& module) {
+    py::class_<Queue>(module, "Queue")
+        .def(py::init<int>(), py::arg("workers") = 1)
+        .def(
+            "submit",
+            [](Queue& queue, int64_t number, int64_t owner) {
+                auto request = std::make_shared<Request>();
+                request->number = number;
+                request->owner = owner;
+                queue.submit(std::move(request));
+            },
+            py::arg("number"), py::arg("owner"))
+        .def("cancel", &Queue::cancel, py::arg("number"))
+        .def("close", &Queue::close)
+        .def(
+            "take",
+            [](Queue& queue, int places, int most) {
+                std::vector<int64_t> numbers;
+                for (const RequestPointer& request : queue.take(places, most, false)) numbers.push_back(request->number);
+                return numbers;
+            },
+            py::arg("places"), py::arg("most"));
+}
+
 // What a search gives back.
 void bind_found(py::module_& module) {
     py::class_<Found>(module, "Found")
@@ -264,6 +289,7 @@ PYBIND11_MODULE(_native, module) {
     bind_given(module);
     bind_found(module);
     bind_open_search(module);
+    bind_queue(module);
     py::class_<Engine>(module, "Engine")
         .def(py::init<const Shape&, const std::map<std::string, Tensor>&, const std::vector<std::string>&,
                       const std::string&, int, bool, const std::string&>(),
