@@ -249,7 +249,8 @@ void bind_queue(py::module_& module) {
             "take",
             [](Queue& queue, int places, int most) {
                 std::vector<int64_t> numbers;
-                for (const RequestPointer& request : queue.take(places, most, false)) numbers.push_back(request->number);
+                for (const RequestPointer& request : queue.take(places, most, false))
+                    numbers.push_back(request->number);
                 return numbers;
             },
             py::arg("places"), py::arg("most"));
