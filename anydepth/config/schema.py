@@ -90,6 +90,9 @@ class ModelConfig(ConfigSection):
     vocabulary the source's as well)."""
     exits: Literal["all", "last"] = "all"
     """An exit after every decoder block, or after the last one only (a standard Transformer)."""
+    exit_adapter: Annotated[int, Field(ge=0, le=MOST_DIM)] = 0
+    """Width of a small network between the state and the classifier of every exit below the last;
+    0: none."""
     activation: Activation = "relu"
     """Function inside every feed-forward network: ReLU, GELU (the exact one, by erf) or swish, x
     sigmoid(x)."""
@@ -123,6 +126,20 @@ class ModelConfig(ConfigSection):
                 raise ValueError(
                     f"model.{side}.dim = {dim} is odd; sinusoidal positions need an even width, try {dim + heads}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def adapters_fit(self) -> "ModelConfig":
+        if self.exit_adapter and self.exits == "last":
+            raise ValueError(
+                f"model.exit_adapter = {self.exit_adapter} lies before the classifiers of exits below the last; set "
+                'model.exits = "all", or model.exit_adapter = 0'
+            )
+        if self.exit_adapter and self.blocks == 1:
+            raise ValueError(
+                f"model.exit_adapter = {self.exit_adapter} lies before the classifiers of exits below the last, and "
+                "model.blocks = 1 leaves none; set model.exit_adapter = 0"
+            )
         return self
 
     @property
@@ -289,6 +306,11 @@ class Config(ConfigSection):
             raise ValueError(
                 'training.mode = "layerdrop" trains the last classifier alone, so that untied ones below would know '
                 'nothing; set model.classifiers = "shared" or "tied"'
+            )
+        if mode == "layerdrop" and self.model.exit_adapter:
+            raise ValueError(
+                'training.mode = "layerdrop" trains the last exit alone, so that the adapters of those below would '
+                "know nothing; set model.exit_adapter = 0"
             )
         if mode != "layerdrop" and self.training.layer_drop != LAYER_DROP:
             raise ValueError(

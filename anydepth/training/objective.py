@@ -245,7 +245,7 @@ class TrainingObjective(nn.Module):
             weights = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.weight) for rows in group])
             scales = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.gradient_scale) for rows in group])
             scored = chunked_cross_entropy(
-                torch.cat([rows.hidden for rows in group]),
+                torch.cat([self.model.scored_states(rows.n, rows.hidden) for rows in group]),
                 self.model.classifier(group[0].n),
                 torch.cat([rows.targets for rows in group]),
                 weights,

@@ -120,6 +120,8 @@ class NativeEngine(Engine):
     def supports(self, policy: Policy) -> str | None:
         """Why the compiled search cannot follow `policy` on this model, if it cannot."""
         model = self.model
+        if model.config.exit_adapter and policy.name != f"fixed:{model.blocks}":
+            return "it does not know the adapters of exits"
         if policy.blocks > model.blocks:
             return f"{policy.name} is for a model of {policy.blocks} blocks and this one has {model.blocks}"
         if model.config.exits == "last" and policy.name != f"fixed:{model.blocks}":
