@@ -92,6 +92,7 @@ class NativeEngine(Engine):
                 activation=native_activation(shape.activation),
                 has_scaled_embeddings=shape.scale_embeddings,
                 has_output_bias=shape.output_bias,
+                adapter=shape.exit_adapter,
             ),
             tensors=named_arrays(model),
             classifiers=classifier_names(model),
@@ -120,8 +121,6 @@ class NativeEngine(Engine):
     def supports(self, policy: Policy) -> str | None:
         """Why the compiled search cannot follow `policy` on this model, if it cannot."""
         model = self.model
-        if model.config.exit_adapter and policy.name != f"fixed:{model.blocks}":
-            return "it does not know the adapters of exits"
         if policy.blocks > model.blocks:
             return f"{policy.name} is for a model of {policy.blocks} blocks and this one has {model.blocks}"
         if model.config.exits == "last" and policy.name != f"fixed:{model.blocks}":

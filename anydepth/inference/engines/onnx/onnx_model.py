@@ -39,6 +39,10 @@ class OnnxTransformer(AdaptiveTransformer):
         """The encoder's output s, called memory."""
         return torch.from_numpy(self.programs["encoder"](source=source.numpy(), source_mask=source_mask.numpy())[0])
 
+    def adapted_states(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row dim"]:
+        """a_n(h), where exit n has an adapter."""
+        return torch.from_numpy(self.programs[f"adapter{n}"](states=hidden.numpy())[0])
+
     def classifier_logits(self, n: int, scored: Float[Tensor, "row dim"]) -> Float[Tensor, "row vocab"]:
         """The scores of all words by the classifier of exit n, which sees `scored`."""
         number = n if self.config.classifiers == "untied" else self.config.classifier_exits[-1]
