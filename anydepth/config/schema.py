@@ -165,6 +165,12 @@ class TrainingConfig(ConfigSection):
     """Paths M of drawn exits for each sentence (Eq. 5); with `mode = "mixed"`."""
     layer_drop: Probability = LAYER_DROP
     """Chance that a decoder block is left out; with `mode = "layerdrop"`."""
+    trunk: Literal["trained", "frozen"] = "trained"
+    """Train all weights, or the adapters of the exits and the halting module alone: the rest keeps
+    every bit, and runs without dropout."""
+    full_depth_weight: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.0
+    """Weight of the cross-entropy of an exit's words against those of the last exit, which is added
+    to the loss of every exit below."""
     gradient_ratio: Factor | None = None
     """Gradient scaling gamma_n = ratio * (N - n) (appendix A, Algorithm 1); none leaves gradients
     as they are."""
@@ -320,6 +326,22 @@ class Config(ConfigSection):
         if mode != "mixed" and self.training.paths != 1:
             raise ValueError(
                 f'training.paths = {self.training.paths} needs training.mode = "mixed"; set that, or training.paths = 1'
+            )
+
+        self.check_trunk()
+
+    def check_trunk(self) -> None:
+        """A ValueError where nothing is left to train, or full depth has nobody to teach."""
+        if self.training.trunk == "frozen" and not self.model.exit_adapter and self.exits.halting == "none":
+            raise ValueError(
+                'training.trunk = "frozen" leaves nothing to train in a model without adapters and halting module; set '
+                "model.exit_adapter or exits.halting"
+            )
+        weight = self.training.full_depth_weight
+        if weight > 0 and (self.training.mode != "aligned" or self.model.exits == "last"):
+            raise ValueError(
+                f"training.full_depth_weight = {weight} compares every exit with the last one at each position; set "
+                'model.exits = "all" and training.mode = "aligned"'
             )
 
     def check_exits(self) -> None:

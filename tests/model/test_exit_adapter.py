@@ -111,6 +111,12 @@ def test_a_model_without_adapters_has_no_tensor_of_them_and_a_model_with_them_th
             (ADAPTER, "training.mode=layerdrop", "model.classifiers=tied"),
             r"the adapters of those below would know nothing; set model\.exit_adapter = 0",
         ),
+        (("training.trunk=frozen",), r"leaves nothing to train .*; set model\.exit_adapter or exits\.halting"),
+        (
+            ("training.full_depth_weight=0.5", "training.mode=mixed"),
+            r'compares every exit with the last .*; set model\.exits = "all" and training\.mode = "aligned"',
+        ),
+        (("training.full_depth_weight=0.5", "model.exits=last"), r"full_depth_weight = 0\.5 compares every exit"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused(changes: tuple[str, ...], message: str) -> None:
