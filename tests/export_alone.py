@@ -83,7 +83,10 @@ def translate_alone(
             )
             if n < export.blocks and should_stop(export, states, thresholds[n - 1]):
                 leaves_at = n
-        (logits,) = export.run(export.classifier(leaves_at), states=states)
+        scored = states
+        if f"adapter{leaves_at}" in export.sessions:
+            (scored,) = export.run(f"adapter{leaves_at}", states=states)
+        (logits,) = export.run(export.classifier(leaves_at), states=scored)
         logits[:, NEVER_PRODUCED] = -np.inf
         tokens.append(int(logits[0].argmax()) if len(exits) + 1 < limit else END)
         exits.append(leaves_at)

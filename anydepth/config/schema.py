@@ -90,6 +90,9 @@ class ModelConfig(ConfigSection):
     vocabulary the source's as well)."""
     exits: Literal["all", "last"] = "all"
     """An exit after every decoder block, or after the last one only (a standard Transformer)."""
+    exit_adapter: Annotated[int, Field(ge=0, le=MOST_DIM)] = 0
+    """Width of a small network between the state and the classifier of every exit below the last;
+    0: none."""
     activation: Activation = "relu"
     """Function inside every feed-forward network: ReLU, GELU (the exact one, by erf) or swish, x
     sigmoid(x)."""
@@ -125,6 +128,20 @@ class ModelConfig(ConfigSection):
                 )
         return self
 
+    @model_validator(mode="after")
+    def adapters_fit(self) -> "ModelConfig":
+        if self.exit_adapter and self.exits == "last":
+            raise ValueError(
+                f"model.exit_adapter = {self.exit_adapter} lies before the classifiers of exits below the last; set "
+                'model.exits = "all", or model.exit_adapter = 0'
+            )
+        if self.exit_adapter and self.blocks == 1:
+            raise ValueError(
+                f"model.exit_adapter = {self.exit_adapter} lies before the classifiers of exits below the last, and "
+                "model.blocks = 1 leaves none; set model.exit_adapter = 0"
+            )
+        return self
+
     @property
     def encoder_heads(self) -> int:
         """The attention heads of an encoder block."""
@@ -148,6 +165,12 @@ class TrainingConfig(ConfigSection):
     """Paths M of drawn exits for each sentence (Eq. 5); with `mode = "mixed"`."""
     layer_drop: Probability = LAYER_DROP
     """Chance that a decoder block is left out; with `mode = "layerdrop"`."""
+    trunk: Literal["trained", "frozen"] = "trained"
+    """Train all weights, or the adapters of the exits and the halting module alone: the rest keeps
+    every bit, and runs without dropout."""
+    full_depth_weight: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.0
+    """Weight of the cross-entropy of an exit's words against those of the last exit, which is added
+    to the loss of every exit below."""
     gradient_ratio: Factor | None = None
     """Gradient scaling gamma_n = ratio * (N - n) (appendix A, Algorithm 1); none leaves gradients
     as they are."""
@@ -293,6 +316,11 @@ class Config(ConfigSection):
                 'training.mode = "layerdrop" trains the last classifier alone, so that untied ones below would know '
                 'nothing; set model.classifiers = "shared" or "tied"'
             )
+        if mode == "layerdrop" and self.model.exit_adapter:
+            raise ValueError(
+                'training.mode = "layerdrop" trains the last exit alone, so that the adapters of those below would '
+                "know nothing; set model.exit_adapter = 0"
+            )
         if mode != "layerdrop" and self.training.layer_drop != LAYER_DROP:
             raise ValueError(
                 f'training.layer_drop = {self.training.layer_drop} needs training.mode = "layerdrop"; set that, or '
@@ -301,6 +329,22 @@ class Config(ConfigSection):
         if mode != "mixed" and self.training.paths != 1:
             raise ValueError(
                 f'training.paths = {self.training.paths} needs training.mode = "mixed"; set that, or training.paths = 1'
+            )
+
+        self.check_trunk()
+
+    def check_trunk(self) -> None:
+        """A ValueError where nothing is left to train, or full depth has nobody to teach."""
+        if self.training.trunk == "frozen" and not self.model.exit_adapter and self.exits.halting == "none":
+            raise ValueError(
+                'training.trunk = "frozen" leaves nothing to train in a model without adapters and halting module; set '
+                "model.exit_adapter or exits.halting"
+            )
+        weight = self.training.full_depth_weight
+        if weight > 0 and (self.training.mode != "aligned" or self.model.exits == "last"):
+            raise ValueError(
+                f"training.full_depth_weight = {weight} compares every exit with the last one at each position; set "
+                'model.exits = "all" and training.mode = "aligned"'
             )
 
     def check_exits(self) -> None:

@@ -18,18 +18,21 @@ Deciding: TypeAlias = Collection[int] | None  # the blocks after which something
 
 @dataclass(frozen=True)
 class DecoderShape:
-    """The sizes that decide the decoder's cost: N, d_d, d_f, d_e and V in appendix B."""
+    """The sizes that decide the decoder's cost: N, d_d, d_f, d_e and V in appendix B, and beyond it
+    the width r of the adapters of the exits below N."""
 
     blocks: int
     dim: int
     ffn_dim: int
     encoder_dim: int
     vocab: int
+    adapter: int = 0
 
     @classmethod
     def of(cls, config: ModelConfig, vocab: int) -> "DecoderShape":
         """The shape of a model with `vocab` target words."""
-        return cls(config.blocks, config.decoder.dim, config.decoder.ffn_dim, config.encoder.dim, vocab)
+        decoder = config.decoder
+        return cls(config.blocks, decoder.dim, decoder.ffn_dim, config.encoder.dim, vocab, config.exit_adapter)
 
 
 DecisionCost: TypeAlias = Callable[[DecoderShape, Places, Places], Places]
@@ -67,8 +70,12 @@ def skipped_block_flops(shape: DecoderShape) -> int:
 
 def no_decision(shape: DecoderShape, exits: Places, times: Places) -> Places:
     """The output projection 2 V d_d of each token, where the exit is known beforehand: FP = 0
-    (appendix B)."""
-    return _everywhere(exits, _projection_flops(shape))
+    (appendix B).
+
+    Here and below a projection at an exit under N has the exit's adapter before it, if there is
+    one: 4 d_d r, not in the paper.
+    """
+    return _word_flops(shape, exits)
 
 
 def sequence_decision(shape: DecoderShape, exits: Places, times: Places) -> Places:
@@ -76,12 +83,12 @@ def sequence_decision(shape: DecoderShape, exits: Places, times: Places) -> Plac
 
     As printed, though a decision on the encoder's mean takes 2 N d_e.
     """
-    return _projection_flops(shape) + 2 * shape.blocks * shape.dim * (times == 1).long()
+    return _word_flops(shape, exits) + 2 * shape.blocks * shape.dim * (times == 1).long()
 
 
 def multinomial_decision(shape: DecoderShape, exits: Places, times: Places) -> Places:
     """FP = 2 N d_d and the output projection of each token (appendix B)."""
-    return _everywhere(exits, _projection_flops(shape) + 2 * shape.blocks * shape.dim)
+    return _word_flops(shape, exits) + 2 * shape.blocks * shape.dim
 
 
 def geometric_decision(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
@@ -90,7 +97,7 @@ def geometric_decision(shape: DecoderShape, exits: Places, times: Places, decidi
     As printed, with a decision after block N as well, which nothing depends on. Where only the
     `deciding` blocks decide, 2 d_d for each of them up to q(t).
     """
-    return _projection_flops(shape) + 2 * shape.dim * _decisions_made(shape, exits, deciding)
+    return _word_flops(shape, exits) + 2 * shape.dim * _decisions_made(shape, exits, deciding)
 
 
 def units_decision(units: int) -> ThresholdCost:
@@ -105,7 +112,7 @@ def units_decision(units: int) -> ThresholdCost:
     def cost(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
         """FLOPs of each token."""
         made = _decisions_made(shape, exits, range(1, shape.blocks) if deciding is None else deciding)
-        return _projection_flops(shape) + (2 * shape.dim * units + 2 * units) * made
+        return _word_flops(shape, exits) + (2 * shape.dim * units + 2 * units) * made
 
     return cost
 
@@ -118,7 +125,9 @@ def confidence_decision(shape: DecoderShape, exits: Places, times: Places, decid
     q(t), and once more for the word if block q(t) is none of them.
     """
     deciding = range(1, shape.blocks) if deciding is None else deciding
-    return _projection_flops(shape) * (_decisions_made(shape, exits, deciding) + (~_is_one_of(exits, deciding)).long())
+    look = _projection_flops(shape) + adapter_flops(shape)
+    unseen = (~_is_one_of(exits, deciding)).long()
+    return look * _decisions_made(shape, exits, deciding) + _word_flops(shape, exits) * unseen
 
 
 def similarity_decision(shape: DecoderShape, exits: Places, times: Places, deciding: Deciding = None) -> Places:
@@ -128,7 +137,7 @@ def similarity_decision(shape: DecoderShape, exits: Places, times: Places, decid
     A cosine is three dot-products. Not in the paper; counted as appendix B counts the
     geometric-like decision.
     """
-    return _projection_flops(shape) + 6 * shape.dim * _decisions_made(shape, exits, deciding)
+    return _word_flops(shape, exits) + 6 * shape.dim * _decisions_made(shape, exits, deciding)
 
 
 def shortlist_decision(words: int) -> ThresholdCost:
@@ -146,10 +155,9 @@ def shortlist_decision(words: int) -> ThresholdCost:
         """FLOPs of each token."""
         ordered = sorted(range(1, shape.blocks) if deciding is None else deciding)
         first, later = ordered[:1], ordered[1:]
-        full = _decisions_made(shape, exits, first) + (~_is_one_of(exits, first)).long()
-        return _projection_flops(shape) * full + 2 * min(words, shape.vocab) * shape.dim * _decisions_made(
-            shape, exits, later
-        )
+        full, few = (2 * count * shape.dim + adapter_flops(shape) for count in (shape.vocab, min(words, shape.vocab)))
+        looks = full * _decisions_made(shape, exits, first) + few * _decisions_made(shape, exits, later)
+        return looks + _word_flops(shape, exits) * (~_is_one_of(exits, first)).long()
 
     return cost
 
@@ -202,13 +210,19 @@ def _projection_flops(shape: DecoderShape) -> int:
     return 2 * shape.vocab * shape.dim
 
 
+def adapter_flops(shape: DecoderShape) -> int:
+    """4 d_d r, what lies before the classifier of an exit below N; not in the paper."""
+    return 4 * shape.dim * shape.adapter
+
+
+def _word_flops(shape: DecoderShape, exits: Tensor) -> Tensor:
+    """The scores of all words for one state of each token, at its exit."""
+    return _projection_flops(shape) + adapter_flops(shape) * (exits < shape.blocks).long()
+
+
 def _source_projection_flops(shape: DecoderShape, source_length: Count) -> Count:
     """4 |x| d_d d_e, the keys and values of the source for one block."""
     return 4 * source_length * shape.dim * shape.encoder_dim
-
-
-def _everywhere(exits: Tensor, flops: int) -> Tensor:
-    return torch.full_like(exits, flops, dtype=torch.long)
 
 
 def _decisions_made(shape: DecoderShape, exits: Tensor, deciding: Collection[int] | None) -> Tensor:

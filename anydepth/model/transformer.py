@@ -15,6 +15,7 @@ from anydepth.errors import ConfigError
 from anydepth.model.blocks import DecoderBlock, EncoderBlock
 from anydepth.model.cache import DecoderCache
 from anydepth.model.dropout import Dropout
+from anydepth.model.exit_adapter import ExitAdapter
 from anydepth.model.gradients import scale_gradient
 
 POSITIONS = 512  # position tables grow in steps of this many
@@ -71,6 +72,8 @@ class Transformer(nn.Module):
         self.classifiers = nn.ParameterList(_embedding(target_vocab, decoder.dim).weight for _ in range(own))
         # added to the scores of Eq. 3, beyond the paper
         self.output_bias = nn.Parameter(torch.zeros(target_vocab)) if config.output_bias else None
+        adapted = config.blocks - 1 if config.exit_adapter else 0
+        self.exit_adapters = nn.ModuleList(ExitAdapter(decoder.dim, config.exit_adapter) for _ in range(adapted))
 
     @property
     def blocks(self) -> int:
@@ -82,7 +85,8 @@ class Transformer(nn.Module):
         return cast(list[DecoderBlock], list(self.decoder))
 
     def classifier(self, n: int) -> Float[Tensor, "vocab dim"]:
-        """The matrix W_n of the output classifier at exit n (Eq. 3)."""
+        """The matrix W_n of the output classifier at exit n (Eq. 3), which scores words by
+        `scored_states`."""
         assert n in self.config.classifier_exits, f"exit {n} has no classifier"
         if self.config.classifiers == "tied":
             return self.target_embedding.weight
@@ -139,25 +143,40 @@ class Transformer(nn.Module):
         """The states h_t^0 that enter the first decoder block."""
         return self._embed(self.target_embedding, target_inputs, start=0)
 
+    def scored_states(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row dim"]:
+        """What the classifier of exit n sees of states: a_n(h) where the exit has an adapter, else h.
+
+        Whoever scores words goes through here. What is copied upward and what halting modules read
+        is h itself.
+        """
+        return self.adapted_states(n, hidden) if self.exit_adapters and n < self.blocks else hidden
+
+    def adapted_states(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row dim"]:
+        """a_n(h), where exit n has an adapter."""
+        adapted: Tensor = self.exit_adapters[n - 1](hidden)
+        return adapted
+
+    def classifier_logits(self, n: int, scored: Float[Tensor, "row dim"]) -> Float[Tensor, "row vocab"]:
+        """The scores of all words by the classifier of exit n, which sees `scored` (Eq. 3)."""
+        return F.linear(scored, self.classifier(n), self.output_bias)
+
     def logits_at(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row vocab"]:
-        """The scores of all words by the classifier of exit n (Eq. 3)."""
-        return F.linear(hidden, self.classifier(n), self.output_bias)
+        """The scores of all words for states that leave at exit n (Eq. 3)."""
+        return self.classifier_logits(n, self.scored_states(n, hidden))
 
     def exit_logits(
         self,
         hidden: Float[Tensor, "row dim"],
         exits: Int[Tensor, " row"],
-        logits_at: Callable[[int, Tensor], Tensor] | None = None,
+        classifier_logits: Callable[[int, Tensor], Tensor] | None = None,
     ) -> Float[Tensor, "row word"]:
         """The scores of all words for states that left at `exits`, each from its own exit's
-        classifier (Eq. 3); of those that `logits_at` scores, where that is given."""
-        logits_at, last = logits_at or self.logits_at, self.config.classifier_exits[-1]
-        distinct = torch.unique(exits).tolist() if self.config.classifiers == "untied" else [last]
-        if len(distinct) <= 1:
-            return logits_at(distinct[0] if distinct else last, hidden)
-        rows = [(exits == n).nonzero()[:, 0] for n in distinct]
-        parts = [logits_at(n, hidden[chosen]) for n, chosen in zip(distinct, rows, strict=True)]
-        return torch.cat(parts).index_select(0, torch.cat(rows).argsort())
+        classifier (Eq. 3); of those that `classifier_logits` scores, where that is given."""
+        score = classifier_logits or self.classifier_logits
+        scored = by_exit(self.scored_states, hidden, exits) if self.exit_adapters else hidden
+        if self.config.classifiers != "untied" or not len(exits):
+            return score(self.config.classifier_exits[-1], scored)
+        return by_exit(score, scored, exits)
 
     def start_cache(
         self, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]
@@ -222,6 +241,18 @@ class Transformer(nn.Module):
         words = embedding(tokens) * math.sqrt(dim) if self.config.scale_embeddings else embedding(tokens)
         embedded: Tensor = self.dropout(words + table[start:stop].to(tokens.device))
         return embedded
+
+
+def by_exit(
+    make: Callable[[int, Tensor], Tensor], states: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]
+) -> Float[Tensor, "row made"]:
+    """What `make(n, states)` gives for each state with its own exit n, those of one exit together."""
+    distinct = torch.unique(exits).tolist()
+    if len(distinct) <= 1:
+        return make(distinct[0], states) if distinct else states
+    rows = [(exits == n).nonzero()[:, 0] for n in distinct]
+    parts = [make(n, states[chosen]) for n, chosen in zip(distinct, rows, strict=True)]
+    return torch.cat(parts).index_select(0, torch.cat(rows).argsort())
 
 
 def sinusoids(stop: int, dim: int, kind: Positions) -> Float[Tensor, "time dim"]:

@@ -4,12 +4,18 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from torch import Tensor
+
 from anydepth.errors import RunError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.checkpoint import fill_model, load_weights, model_tensors, stored_shapes
 from anydepth.runs.run import Run
 
-HALTING = "halting."  # what the names of its tensors begin with
+# What the names of their tensors begin with.
+HALTING = "halting."
+CLASSIFIERS = "classifiers."
+ADAPTERS = "exit_adapters."
+LAST_NORM = "feed_forward_norm."  # in a decoder block
 
 
 def new_model(run: Run) -> AdaptiveTransformer:
@@ -85,15 +91,36 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
 
 def start_from(model: AdaptiveTransformer, weights: Path) -> None:
     """Fills all of `model` that the file `weights` has; a halting module of another kind or size
-    keeps its fresh weights."""
+    keeps its fresh weights, and exits that the file does not have start as `added_exits` says."""
     if not weights.exists():
         raise RunError(
             f"there is no {weights}, which this run was to start from; make the run again with --from and --overwrite"
         )
     own, loaded = model_tensors(model), load_weights(weights)[0]
+    loaded |= added_exits(own, loaded)
     old, fresh = ({name: tensor for name, tensor in each.items() if name.startswith(HALTING)} for each in (loaded, own))
     is_same = {name: tensor.shape for name, tensor in old.items()} == {
         name: tensor.shape for name, tensor in fresh.items()
     }
     kept = {name: tensor for name, tensor in loaded.items() if name not in old}
     fill_model(model, kept | (old if is_same else fresh), weights)
+
+
+def added_exits(own: Mapping[str, Tensor], loaded: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What the exits of a model with the tensors `own` start from where `loaded` has the last one
+    alone, or exits without adapters.
+
+    Each classifier of its own is a copy of the last exit's. The norm of an adapter is a copy of the
+    last one of the last decoder block, and the rest of it is as fresh as in `own`.
+    """
+    added: dict[str, Tensor] = {}
+    classifiers = [name for name in own if name.startswith(CLASSIFIERS)]
+    if classifiers and [name for name in loaded if name.startswith(CLASSIFIERS)] == classifiers[:1]:
+        added |= dict.fromkeys(classifiers, loaded[classifiers[0]])
+    if not any(name.startswith(ADAPTERS) for name in loaded):
+        last = f"decoder.{sizes_of({name: tensor.shape for name, tensor in loaded.items()})['model.blocks'] - 1}"
+        for name, tensor in own.items():
+            if name.startswith(ADAPTERS):
+                _, is_norm, part = name.partition(".norm.")
+                added[name] = loaded.get(f"{last}.{LAST_NORM}{part}", tensor) if is_norm else tensor
+    return added

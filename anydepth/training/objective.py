@@ -18,7 +18,7 @@ from anydepth.exits.oracles import OracleError, oracle_exits
 from anydepth.model.gradients import supervision_scales
 from anydepth.model.linear import round_products
 from anydepth.text.batches import Batch
-from anydepth.training.losses import chunked_cross_entropy
+from anydepth.training.losses import Teacher, chunked_cross_entropy
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -70,6 +70,8 @@ class TrainingObjective(nn.Module):
         self.scores = scores
         self.model = model
         round_products(model, PRECISIONS[config.training.block_precision])
+        if config.training.trunk == "frozen":
+            model.freeze_trunk()
         self.training_config = config.training
         self.exits_config = config.exits
         self.exits = config.model.classifier_exits
@@ -104,7 +106,8 @@ class TrainingObjective(nn.Module):
         """L_dec of aligned training (Eq. 4), and with a halting module the joint loss (Eq. 7)."""
         states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks)
         is_for_oracle = self.model.halting is not None and self.scores is None
-        scored = self.decoding_loss(self.aligned_rows(batch, states), is_for_oracle=is_for_oracle)
+        rows = self.aligned_rows(batch, states)
+        scored = self.decoding_loss(rows, is_for_oracle=is_for_oracle, teacher=self.full_depth_teacher(rows[-1]))
         return (
             _sums(scored.total, scored)
             if self.model.halting is None
@@ -231,21 +234,23 @@ class TrainingObjective(nn.Module):
         targets, exits = batch.targets.repeat(paths, 1)[mask], exits[mask]
         return [ExitRows(n, hidden[exits == n], targets[exits == n], 1 / paths) for n in self.exits]
 
-    def decoding_loss(self, every: list[ExitRows], *, is_for_oracle: bool = False) -> ScoredRows:
+    def decoding_loss(
+        self, every: list[ExitRows], *, is_for_oracle: bool = False, teacher: Teacher | None = None
+    ) -> ScoredRows:
         """The weighted sum of the exits' losses (Eqs. 4 and 5); exits that share a classifier are
         scored together.
 
-        For an oracle they are scored in float32 whatever `training.precision`.
+        For an oracle they are scored in float32 whatever `training.precision`. A `teacher` teaches all
+        exits but the last; each has the rows of the same targets then.
         """
-        groups = [every] if self.model.config.classifiers != "untied" else [[rows] for rows in every]
         total = every[0].hidden.new_zeros(())
         likelihoods: list[Tensor] = []
         correct: list[Tensor] = []
-        for group in groups:
+        for group in self.scored_together(every, is_taught=teacher is not None):
             weights = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.weight) for rows in group])
             scales = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.gradient_scale) for rows in group])
             scored = chunked_cross_entropy(
-                torch.cat([rows.hidden for rows in group]),
+                torch.cat([self.model.scored_states(rows.n, rows.hidden) for rows in group]),
                 self.model.classifier(group[0].n),
                 torch.cat([rows.targets for rows in group]),
                 weights,
@@ -254,12 +259,29 @@ class TrainingObjective(nn.Module):
                 gradient_weights=weights * scales,
                 precision=PRECISIONS[self.training_config.precision],
                 is_for_oracle=is_for_oracle,
+                teacher=None if group[0].n == self.model.blocks else teacher,
             )
             total = total + scored.total
             sizes = [len(rows.hidden) for rows in group]
             likelihoods += torch.split(scored.log_likelihoods, sizes)
             correct += [] if scored.correct is None else torch.split(scored.correct, sizes)
         return ScoredRows(total, likelihoods, correct)
+
+    def scored_together(self, every: list[ExitRows], *, is_taught: bool) -> list[list[ExitRows]]:
+        """The exits that share a classifier; the last one is apart where it is not taught as the others
+        are, or does not learn."""
+        if self.model.config.classifiers == "untied":
+            return [[rows] for rows in every]
+        is_apart = is_taught or self.model.is_trunk_frozen
+        return [every[:-1], every[-1:]] if is_apart and len(every) > 1 else [every]
+
+    def full_depth_teacher(self, last: ExitRows) -> Teacher | None:
+        """The last exit as the teacher of those below, where it is to be one."""
+        weight = self.training_config.full_depth_weight
+        if weight == 0:
+            return None
+        bias, classifier = self.model.output_bias, self.model.classifier(last.n)
+        return Teacher(last.hidden.detach(), classifier.detach(), None if bias is None else bias.detach(), weight)
 
 
 def kept_blocks(blocks: int, layer_drop: float, seed: int) -> tuple[int, ...]:

@@ -31,6 +31,11 @@ def new_run(folder: Path, config_file: Path, data_folder: Path, changes: list[st
             "score-exits RUN` "
             "and start from that run with --from RUN"
         )
+    if config.training.trunk == "frozen":
+        raise ConfigError(
+            'training.trunk = "frozen" keeps the weights of a trained run; start from one with --from RUN, or set '
+            'training.trunk = "trained"'
+        )
     return create_run(folder, config, PreparedData.open(data_folder), overwrite=overwrite)
 
 
@@ -47,6 +52,7 @@ def continued_run(
     its tokenizer (Eq. 7's second stage).
 
     What neither `config_file` nor `changes` name is as in that run, except its limit of minutes.
+    A model with the last exit alone may get the others, and one without adapters may get them.
     Its text is used again unless `data_folder` has other text in the same vocabulary.
     """
     if os.path.realpath(folder) == os.path.realpath(origin):
@@ -73,9 +79,11 @@ def continued_config(first: Run, config_file: Path | None, changes: list[str]) -
 
 
 def check_same_shape(first: Run, config: Config) -> None:
-    """Refuses a model of another shape than that of the run `first`; dropout is no shape."""
+    """Refuses a model of another shape than that of the run `first`; dropout is no shape, and exits
+    and their adapters may be added."""
     old, new = (each.model.model_dump(exclude={"dropout", "attention_dropout"}) for each in (first.config, config))
-    if different := [key for key in old if old[key] != new[key]]:
+    added = {key for key, without in (("exits", "last"), ("exit_adapter", 0)) if old[key] == without}
+    if different := [key for key in old if old[key] != new[key] and key not in added]:
         key = different[0]
         raise ConfigError(
             f"model.{key} = {new[key]!r} is not that of {first.folder} ({old[key]!r}); --from keeps the shape of "

@@ -36,24 +36,30 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
     """Adam(0.9, 0.98) as in section 4.1; weight decay, where set, is decoupled.
 
     The halting module, where there is one, is a group of its own, whose learning rate is
-    `exits.rate_factor` times that of the rest.
+    `exits.rate_factor` times that of the rest. What is frozen has no place in it.
     """
-    parameters = dict(model.named_parameters())
+    parameters = trained_parameters(model)
     halting = [parameter for name, parameter in parameters.items() if name.startswith(HALTING)]
     others = [parameter for name, parameter in parameters.items() if not name.startswith(HALTING)]
     groups = [
-        {"params": others, "factor": 1.0},
-        *([{"params": halting, "factor": config.exits.rate_factor}] if halting else []),
+        {"params": params, "factor": factor}
+        for params, factor in ((others, 1.0), (halting, config.exits.rate_factor))
+        if params
     ]
     return torch.optim.AdamW(
         groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.training.weight_decay, fused=True
     )
 
 
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that training changes, by name: all that are not frozen."""
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
 def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: TrainingProgress) -> None:
     """Writes everything as one file, so that no kill can leave two halves of different moments."""
     tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
-    for name, parameter in model.named_parameters():
+    for name, parameter in trained_parameters(model).items():
         tensors |= {f"{moment}.{name}": optimizer.state[parameter][moment] for moment in MOMENTS}
     save_tensors(path, tensors, {"progress": json.dumps(asdict(progress))})
 
@@ -70,7 +76,7 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
         raise RunError(f"{path} is no training state ({error}); train again") from error
     fill_model(model, _part(tensors, "model"), path)
     moments = {moment: _part(tensors, moment) for moment in MOMENTS}
-    for name, parameter in model.named_parameters():
+    for name, parameter in trained_parameters(model).items():
         if not all(name in part and part[name].shape == parameter.shape for part in moments.values()):
             raise RunError(f"{path} is no training state (it lacks the moments of {name}); train again")
         state = {moment: moments[moment][name].to(parameter.device) for moment in MOMENTS}

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from anydepth.exits.adaptive import AdaptiveTransformer
-from anydepth.exits.flops import DecoderShape, first_call_flops, no_decision, token_flops
+from anydepth.exits.flops import DecoderShape, adapter_flops, first_call_flops, no_decision, token_flops
 from anydepth.exits.thresholds import Signal, ThresholdExit, is_deciding
 from anydepth.model.source import EncodedSource
 from anydepth.text.batches import Batch, ordered_batches
@@ -112,7 +112,7 @@ def replay(record: ReplayRecord, candidates: Float[np.ndarray, "candidate decisi
         flops[chunk] += decisions + record.selection_flops
         looks[chunk] = (counts * looks_made(candidates[chunk])).sum(axis=1)
         copies[chunk] = highest @ lengths - left.sum(axis=1, dtype=np.int64)
-        word_flops[chunk] = plain + decisions
+        word_flops[chunk] = plain + adapter_flops(record.shape) * counts[:, :-1].sum(axis=1) + decisions
     a_token = 1 / max(positions, 1)
     return Replayed(
         exits, flops / record.full_flops, likelihoods, looks * a_token, copies * a_token, word_flops * a_token
@@ -246,7 +246,8 @@ def signals_of(
 
 
 def _log_likelihoods(model: AdaptiveTransformer, n: int, hidden: Tensor, targets: Tensor) -> Tensor:
-    return -F.cross_entropy(F.linear(hidden, model.classifier(n), model.output_bias), targets, reduction="none")
+    logits = F.linear(model.scored_states(n, hidden), model.classifier(n), model.output_bias)
+    return -F.cross_entropy(logits, targets, reduction="none")
 
 
 def _flops_table(shape: DecoderShape, times: Tensor, sources: Tensor) -> Tensor:

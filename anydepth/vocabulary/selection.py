@@ -78,7 +78,7 @@ class CandidateWords:
 
     def logits_at(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row word"]:
         """The words' scores by the classifier of exit n (Eq. 3)."""
-        return self._hidden_from(self._panel_logits(n, hidden))
+        return self._hidden_from(self._panel_logits(n, self.model.scored_states(n, hidden)))
 
     def exit_logits(self, hidden: Float[Tensor, "row dim"], exits: Int[Tensor, " row"]) -> Float[Tensor, "row word"]:
         """The words' scores for states that left at `exits`, each from its own exit's classifier
@@ -91,7 +91,7 @@ class CandidateWords:
         """The scores of some words alone, others for each row, by the classifier of exit n."""
         tokens = self.tokens_at(places)
         rows = self.model.classifier(n)[tokens]  # (row, chosen, dim)
-        logits = torch.bmm(rows, hidden.unsqueeze(-1)).squeeze(-1)
+        logits = torch.bmm(rows, self.model.scored_states(n, hidden).unsqueeze(-1)).squeeze(-1)
         if self.model.output_bias is not None:
             logits = logits + self.model.output_bias[tokens]
         return logits if self.allowed is None else logits.masked_fill(~self.allowed.gather(1, places), -math.inf)
@@ -107,12 +107,13 @@ class CandidateWords:
         places = {token: place for place, token in enumerate(self.tokens.tolist())}
         return [places[token] for token in tokens if token in places]
 
-    def _panel_logits(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row word"]:
+    def _panel_logits(self, n: int, scored: Float[Tensor, "row dim"]) -> Float[Tensor, "row word"]:
+        """The words' scores by the classifier of exit n, which sees `scored`."""
         if self.tokens is None:
-            return self.model.logits_at(n, hidden)
+            return self.model.classifier_logits(n, scored)
         if n not in self.panels:
             self.panels[n] = self.model.classifier(n)[self.tokens]
-        return F.linear(hidden, self.panels[n], self.bias)
+        return F.linear(scored, self.panels[n], self.bias)
 
     def _hidden_from(self, logits: Float[Tensor, "row word"]) -> Float[Tensor, "row word"]:
         """`logits` without those that a row may not use."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from adapters import ADAPTER
 from tiny import BLOCKS, SOURCE_VOCAB, TARGET_VOCAB, tiny_model
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from variations import MARIAN
@@ -38,13 +39,16 @@ def executed_and_formula(
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-@pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])
-def test_the_formula_is_what_a_greedy_search_executes(classifiers: str, policy: Policy) -> None:
-    executed, formula = executed_and_formula(tiny_model(f"model.classifiers={classifiers}"), [SENTENCE], policy)
+@pytest.mark.parametrize(
+    ("classifiers", "adapter"), [("untied", 0), ("shared", 0), ("tied", 0), ("untied", 5), ("tied", 7)]
+)
+def test_the_formula_is_what_a_greedy_search_executes(classifiers: str, adapter: int, policy: Policy) -> None:
+    model = tiny_model(f"model.classifiers={classifiers}", f"model.exit_adapter={adapter}")
+    executed, formula = executed_and_formula(model, [SENTENCE], policy)
     assert executed == formula
 
 
-@pytest.mark.parametrize("changes", [(), MARIAN], ids=["plain", "as Marian's"])
+@pytest.mark.parametrize("changes", [(), MARIAN, (ADAPTER,)], ids=["plain", "as Marian's", "adapters"])
 @pytest.mark.parametrize("text", ["confidence:0.08", "margin:0.02", "shortlist:5:0.3"])
 def test_scores_that_a_decision_computed_are_not_computed_again(text: str, changes: tuple[str, ...]) -> None:
     model = tiny_model(*changes)
@@ -52,9 +56,18 @@ def test_scores_that_a_decision_computed_are_not_computed_again(text: str, chang
     assert executed == formula
 
 
-@pytest.mark.parametrize(("text", "units"), [*((text, 0) for text in THRESHOLD_POLICIES), ("geometric:0.6,0.4,0.5", 7)])
-def test_a_threshold_of_0_or_1_executes_no_decision_and_none_is_in_the_formula(text: str, units: int) -> None:
-    model, counts = model_for(text, f"exits.halting_units={units}"), set()
+@pytest.mark.parametrize(
+    ("text", "units", "adapter"),
+    [
+        *((text, 0, 0) for text in THRESHOLD_POLICIES),
+        ("geometric:0.6,0.4,0.5", 7, 5),
+        *((text, 0, 5) for text in THRESHOLD_POLICIES if text.startswith(("confidence", "shortlist"))),
+    ],
+)
+def test_a_threshold_of_0_or_1_executes_no_decision_and_none_is_in_the_formula(
+    text: str, units: int, adapter: int
+) -> None:
+    model, counts = model_for(text, f"exits.halting_units={units}", f"model.exit_adapter={adapter}"), set()
     short = SearchSettings(beam=1, exact_length=4)
     for pattern in SOME_PATTERNS:
         policy = parse_policy(with_ends(text, pattern), model)

@@ -3,6 +3,7 @@ and words that a bias bans."""
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,10 +53,12 @@ def varied_model(*changes: str) -> AdaptiveTransformer:
     return model
 
 
-def searches(model: AdaptiveTransformer, engine: Engine) -> list[list[list[Hypothesis]]]:
+def searches(
+    model: AdaptiveTransformer, engine: Engine, policies: Sequence[str] = POLICIES
+) -> list[list[list[Hypothesis]]]:
     """What the engine finds with every policy, beams of 1 and 3, with and without a selection."""
     every = []
-    for text in POLICIES:
+    for text in policies:
         policy = parse_policy(text, engine.model)
         for number, beam in enumerate((1, 3, 1, 3)):
             words = None if number < 2 else SELECTIONS["table"](model)

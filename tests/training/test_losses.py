@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from variations import BANS
 
 from anydepth.training import losses
-from anydepth.training.losses import chunked_cross_entropy
+from anydepth.training.losses import Teacher, chunked_cross_entropy
 
 ROWS, DIM, VOCAB = 13, 12, 29
 
@@ -277,3 +277,69 @@ def test_one_chunk_of_logits_is_all_that_ever_exists(monkeypatch: pytest.MonkeyP
     with LogitsSeen() as seen:
         plain(hidden, classifier, targets, weights, 0.1).backward()
     assert max(seen.bytes_by_address.values()) == 64 * VOCAB * 4
+
+
+@pytest.mark.parametrize("low", [None, *BANS])
+@pytest.mark.parametrize("rows_per_chunk", [1, 4, 5, ROWS])
+def test_with_a_teacher_value_and_gradients_equal_plain_cross_entropy_against_its_distribution(
+    monkeypatch: pytest.MonkeyPatch, rows_per_chunk: int, low: float | None
+) -> None:
+    """Two blocks of rows, which one teacher teaches; words may be banned."""
+    monkeypatch.setattr(losses, "CHUNK_ELEMENTS", rows_per_chunk * VOCAB)
+    hidden, classifier, targets, weights = problem(rows=2 * ROWS)
+    bias, seen, others = some_bias(), problem(scale=0.7)[0].detach().flip(0), weights.flip(0) * 3
+    if low is not None:
+        with torch.no_grad():
+            bias[[7, 28]] = low
+        targets = targets % 7
+    taught = (seen @ classifier.t() + bias).detach().softmax(dim=1).repeat(2, 1)
+    is_free = (bias > -1e4).detach()
+
+    def expected(weights: Tensor) -> Tensor:
+        log_probs = (hidden @ classifier.t() + bias)[:, is_free].log_softmax(dim=1)
+        soft = -(taught[:, is_free] * log_probs).sum(dim=1)
+        return plain(hidden, classifier, targets, weights, 0.0, bias) + (1.5 * weights * soft).sum()
+
+    scored = chunked_cross_entropy(
+        hidden,
+        classifier,
+        targets,
+        weights,
+        label_smoothing=0.0,
+        bias=bias,
+        gradient_weights=others,
+        precision=torch.float64,
+        teacher=Teacher(seen, classifier.detach(), bias.detach(), 1.5),
+    )
+    torch.testing.assert_close(scored.total, expected(weights))
+    torch.testing.assert_close(
+        torch.autograd.grad(scored.total * 1.7, (hidden, classifier, bias)),
+        torch.autograd.grad(expected(others) * 1.7, (hidden, classifier, bias)),
+    )
+
+
+def test_two_chunks_of_logits_are_all_that_exists_with_a_teacher(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows_per_chunk = 5
+    monkeypatch.setattr(losses, "CHUNK_ELEMENTS", rows_per_chunk * VOCAB + 3)
+    hidden, classifier, targets, weights = problem(rows=64, dtype=torch.float32)
+    teacher = Teacher(hidden.detach()[:32], classifier.detach(), None, 0.5)
+    with LogitsSeen() as seen:
+        scored = chunked_cross_entropy(hidden, classifier, targets, weights, label_smoothing=0.1, teacher=teacher)
+        scored.total.backward()
+    assert max(seen.bytes_by_address.values()) == rows_per_chunk * VOCAB * 4
+
+
+@pytest.mark.parametrize("learns", [(True, False, False), (False, True, False), (False, False, True)])
+def test_what_is_frozen_has_no_gradient_and_the_others_have_theirs(learns: tuple[bool, ...]) -> None:
+    hidden, classifier, targets, weights = problem()
+    tensors = (hidden, classifier, some_bias())
+    expected = torch.autograd.grad(plain(hidden, classifier, targets, weights, 0.1, tensors[2]), tensors)
+    for tensor, is_learning in zip(tensors, learns, strict=True):
+        tensor.requires_grad_(is_learning)
+    chunked_cross_entropy(
+        hidden, classifier, targets, weights, label_smoothing=0.1, bias=tensors[2], precision=torch.float64
+    ).total.backward()
+    for tensor, is_learning, gradient in zip(tensors, learns, expected, strict=True):
+        assert (tensor.grad is not None) == is_learning
+        if is_learning:
+            torch.testing.assert_close(tensor.grad, gradient)

@@ -6,6 +6,7 @@ from dataclasses import astuple, fields, replace
 
 import numpy as np
 import pytest
+from adapters import ADAPTER
 from tiny import BLOCKS, TARGET_VOCAB, tiny_pairs
 from walks import model_for
 
@@ -95,9 +96,12 @@ def test_the_work_of_a_search_is_counted_as_by_hand() -> None:
     assert SearchWork.of_search(shape, policy, [[1, 3, 1], [1]], None).selections == 0
 
 
+@pytest.mark.parametrize("changes", [(), (ADAPTER,)], ids=["plain", "adapters"])
 @pytest.mark.parametrize("text", ["confidence:0.5", "similarity:0.5", "shortlist:5:0.5"])
-def test_replayed_candidates_are_priced_as_the_searches_that_they_stand_for(text: str) -> None:
-    model, pairs = model_for(text), tiny_pairs(5)
+def test_replayed_candidates_are_priced_as_the_searches_that_they_stand_for(
+    text: str, changes: tuple[str, ...]
+) -> None:
+    model, pairs = model_for(text, *changes), tiny_pairs(5)
     policy = parse_policy(text, model)
     assert isinstance(policy, ThresholdExit)
     recorded = record(model, pairs, policy)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import torch
+from adapters import ADAPTER, adapted_model
 from tiny import BLOCKS, TARGET_VOCAB, tiny_pairs
 from torch import Tensor
 from variations import MARIAN
@@ -91,6 +92,21 @@ def test_recorded_signals_are_those_of_stepping_at_full_depth(text: str) -> None
     lengths = [len(targets) for _, targets in sentences(pairs)]
     assert recorded.starts.tolist() == [sum(lengths[:number]) for number in range(PAIRS)]
     assert len(set(lengths)) > 2, "sentences differ in length, or their order could be swapped"
+
+
+@torch.no_grad()
+def test_recorded_likelihoods_and_signals_are_those_of_what_adapters_make_of_the_states() -> None:
+    model, pairs = adapted_model("confidence:0.5"), tiny_pairs(PAIRS)
+    recorded, likelihoods, signals = record(model, pairs, policy_of("confidence:0.5", model)), [], []
+    for source, targets in sentences(pairs):
+        inputs, words = torch.tensor([[BOS, *targets[:-1]]]), torch.tensor([source])
+        states = model.decode(inputs, model.encode(words, words >= 0), words >= 0)[:, 0]
+        seen = [adapter(own) for adapter, own in zip(model.exit_adapters, states[:-1], strict=True)]
+        said = torch.stack([own @ model.classifier(n).t() for n, own in enumerate([*seen, states[-1]], 1)])
+        likelihoods.append(said.log_softmax(-1)[:, range(len(targets)), targets])  # (block, time)
+        signals.append(said[:-1].softmax(-1).amax(-1))
+    np.testing.assert_allclose(recorded.log_likelihoods, torch.cat(likelihoods, dim=1), atol=1e-4)
+    np.testing.assert_allclose(recorded.signals, torch.cat(signals, dim=1), atol=2e-5)
 
 
 @torch.no_grad()
@@ -184,9 +200,10 @@ def test_a_signal_that_equals_its_threshold_goes_on_in_replay_as_in_decoding() -
         assert stepped.tolist() == [1 if value > threshold else 2 for value in values]
 
 
+@pytest.mark.parametrize("changes", [(), (ADAPTER,)], ids=["plain", "adapters"])
 @pytest.mark.parametrize("text", POLICIES)
-def test_figures_of_a_candidate_are_those_of_a_loop_over_sentences(text: str) -> None:
-    model, pairs = model_for(text), tiny_pairs(PAIRS)
+def test_figures_of_a_candidate_are_those_of_a_loop_over_sentences(text: str, changes: tuple[str, ...]) -> None:
+    model, pairs = model_for(text, *changes), tiny_pairs(PAIRS)
     policy = policy_of(text, model)
     recorded, candidates = record(model, pairs, policy), random_candidates()
     shape = DecoderShape.of(model.config, TARGET_VOCAB)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from adapters import ADAPTER
 from inference.native_searches import sentences
 from selections import SELECTIONS, every_word, learned_selection, table_selection
 from tiny import tiny_model
@@ -33,7 +34,7 @@ def words_of(model: AdaptiveTransformer, words: WordSelection, text: list[int]) 
     return words.allowed(EncodedSource(source, mask, model.encode(source, mask)))[0]
 
 
-@pytest.mark.parametrize("changes", [(), MARIAN], ids=["plain", "as Marian's"])
+@pytest.mark.parametrize("changes", [(), (*MARIAN, ADAPTER)], ids=["plain", "as Marian's, with adapters"])
 @pytest.mark.parametrize("kind", SELECTIONS)
 @pytest.mark.parametrize("text", POLICIES)
 @torch.no_grad()
@@ -44,12 +45,12 @@ def test_other_words_are_as_if_they_scored_nothing(
     words, policy, texts = SELECTIONS[kind](model), parse_policy(text, model), sentences(6, seed=4)
     settings = SearchSettings(beam=3, best=3, length_ratio=0.5, length_offset=4)
     found = search(model, *make_source(texts), policy, SearchSettings(**{**vars(settings), "words": words}))
-    logits_at, choices = model.logits_at, [words_of(model, words, each) for each in texts]
+    classifier_logits, choices = model.classifier_logits, [words_of(model, words, each) for each in texts]
     for own, allowed, hypotheses in zip(texts, choices, found, strict=True):
         monkeypatch.setattr(
             model,
-            "logits_at",
-            lambda n, hidden, allowed=allowed: logits_at(n, hidden).masked_fill(~allowed, -math.inf),
+            "classifier_logits",
+            lambda n, scored, allowed=allowed: classifier_logits(n, scored).masked_fill(~allowed, -math.inf),
         )
         if text.startswith("shortlist"):
             monkeypatch.setattr(CandidateWords, "chosen_logits", masked_choice(allowed))

@@ -51,7 +51,7 @@ block<n>.onnx      states [row, {dim}], keys, values [row, {heads}, time, {head_
                    one row per sentence [[0], [1], ...] and [0, 1, ...].
 classifier<n>.onnx states [row, {dim}] -> logits [row, {vocab}]
                    The scores of all words for tokens that leave at exit n; {classifiers}.
-{halting}
+{adapters}{halting}
 tokenizer*.model   SentencePiece models, of the source and of the target or of both. A text is
                    encoded with a space put before it, and decoded tokens lose their first space.
 
@@ -64,6 +64,13 @@ the translation.
 
 {points}
 {words}"""
+# What the description says of adapters, where there are any.
+ADAPTERS = """\
+adapter<n>.onnx    states [row, {dim}] -> scored_states [row, {dim}]
+                   What the classifier of exit n < N is given instead of the states themselves, for a
+                   word or a look at the words' probabilities. Nothing else is: keys_values<n>,
+                   block<n> and halting take the states as they are. Float32 in every export.
+"""
 # What the description says of halting.onnx, by the kind of the module.
 GEOMETRIC = """\
 halting.onnx       states [row, {dim}] -> stop_probability [row]
@@ -189,6 +196,7 @@ def describe_export(model: AdaptiveTransformer, *, int8: bool, has_points: bool,
         encoder_dim=config.encoder.dim,
         vocab=model.target_embedding.num_embeddings,
         classifiers=_classifiers(model),
+        adapters=ADAPTERS.format(dim=config.decoder.dim) if config.exit_adapter else "",
         halting=_halting(model.halting).format(dim=config.decoder.dim, blocks=config.blocks),
         points=POINTS if has_points else NO_POINTS,
         words=WORDS if has_words else NO_WORDS,
@@ -263,7 +271,8 @@ def graph_names(config: Config) -> list[str]:
     blocks = range(1, model.blocks + 1)
     exits = model.classifier_exits if model.classifiers == "untied" else model.classifier_exits[-1:]
     each_block = [f"{part}{n}" for n in blocks for part in ("source", "keys_values", "block")]
-    return ["encoder", "embedding", *each_block, *(f"classifier{n}" for n in exits)]
+    adapters = [f"adapter{n}" for n in blocks[:-1]] if model.exit_adapter else []
+    return ["encoder", "embedding", *each_block, *(f"classifier{n}" for n in exits), *adapters]
 
 
 def _read_manifest(path: Path, again: str) -> OnnxManifest:

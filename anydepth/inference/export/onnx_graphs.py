@@ -18,6 +18,7 @@ from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock, FeedForward
+from anydepth.model.exit_adapter import ExitAdapter
 from anydepth.model.transformer import Transformer, position_rates
 
 IR_VERSION = 8  # the oldest that knows the operators used here
@@ -180,6 +181,8 @@ def make_graphs(model: AdaptiveTransformer, *, opset: int, int8: bool) -> Iterat
     for n in exits if model.config.classifiers == "untied" else exits[-1:]:
         graph = classifier_graph(model.classifier(n), model.output_bias, int8=int8)
         yield f"classifier{n}", graph.content(opset=opset)
+    for n, module in enumerate(model.exit_adapters, 1):
+        yield f"adapter{n}", adapter_graph(cast(ExitAdapter, module)).content(opset=opset)
     if model.halting is not None:
         yield "halting", halting_graph(model.halting).content(opset=opset)
 
@@ -289,6 +292,17 @@ def classifier_graph(classifier: Tensor, bias: Tensor | None, *, int8: bool) -> 
     if bias is not None:
         logits = graph.add("Add", logits, graph.constant(array_of(bias)))
     graph.output("logits", logits, ["row", matrix.shape[1]])
+    return graph
+
+
+def adapter_graph(adapter: ExitAdapter) -> Graph:
+    """From states that leave at an exit below the last, or are looked at there, to what its classifier
+    sees. In float32 always: it is cheap beside the classifier."""
+    graph, dim = Graph("adapter", int8=False), adapter.down.in_features
+    states = graph.input("states", FLOAT, ["row", dim])
+    inner = graph.add("Relu", graph.linear(states, parameters(adapter.down)))
+    scored = graph.add_and_normalise(states, graph.linear(inner, parameters(adapter.up)), adapter.norm)
+    graph.output("scored_states", scored, ["row", dim])
     return graph
 
 

@@ -27,6 +27,7 @@ class Shape:
         activation: Activation,
         has_scaled_embeddings: bool,
         has_output_bias: bool,
+        adapter: int,
     ) -> None: ...
 
 class Rule:

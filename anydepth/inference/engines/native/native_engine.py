@@ -90,6 +90,7 @@ class NativeEngine(Engine):
                 activation=native_activation(shape.activation),
                 has_scaled_embeddings=shape.scale_embeddings,
                 has_output_bias=shape.output_bias,
+                adapter=shape.exit_adapter,
             ),
             tensors=named_arrays(model),
             classifiers=classifier_names(model),

@@ -39,10 +39,14 @@ class OnnxTransformer(AdaptiveTransformer):
         """The encoder's output s, called memory."""
         return torch.from_numpy(self.programs["encoder"](source=source.numpy(), source_mask=source_mask.numpy())[0])
 
-    def logits_at(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row vocab"]:
-        """The scores of all words by the classifier of exit n."""
+    def adapted_states(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, "row dim"]:
+        """a_n(h), where exit n has an adapter."""
+        return torch.from_numpy(self.programs[f"adapter{n}"](states=hidden.numpy())[0])
+
+    def classifier_logits(self, n: int, scored: Float[Tensor, "row dim"]) -> Float[Tensor, "row vocab"]:
+        """The scores of all words by the classifier of exit n, which sees `scored`."""
         number = n if self.config.classifiers == "untied" else self.config.classifier_exits[-1]
-        return torch.from_numpy(self.programs[f"classifier{number}"](states=hidden.numpy())[0])
+        return torch.from_numpy(self.programs[f"classifier{number}"](states=scored.numpy())[0])
 
     def start_cache(
         self, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]

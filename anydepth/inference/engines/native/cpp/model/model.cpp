@@ -38,6 +38,12 @@ class Reader {
         const float* bias = shape_.has_output_bias ? tensor_("output_bias") : nullptr;
         return Classifier(kernels_, tensor_(name), bias, shape_.target_vocab, shape_.decoder_dim, is_int8_);
     }
+    // Cheap beside the classifier after it, so that its weights stay as they are.
+    AdapterWeights adapter(int n) const {
+        const std::string at = "exit_adapters." + std::to_string(n) + ".";
+        return {exact(at + "down", shape_.adapter, shape_.decoder_dim),
+                exact(at + "up", shape_.decoder_dim, shape_.adapter), norm(at + "norm")};
+    }
     // For a decision, which is cheap and sharp: its weights stay as they are.
     Matrix exact(const std::string& name, int n, int k) const {
         return Matrix(kernels_, {tensor_(name + ".weight")}, {tensor_(name + ".bias")}, n, k, false);
@@ -73,6 +79,7 @@ Model::Model(const Kernels& kernels, const Shape& shape, bool is_int8, Halting h
     for (int n = 0; n < shape.encoder_blocks; ++n) encoder.push_back(reader.encoder_block(n));
     for (int n = 0; n < shape.blocks; ++n) decoder.push_back(reader.decoder_block(n));
     for (const auto& name : classifier_names) classifiers.push_back(reader.classifier(name));
+    for (int n = 0; shape.adapter && n < shape.blocks - 1; ++n) adapters.push_back(reader.adapter(n));
     if (halting == Halting::sequence)
         scores = reader.exact("halting.sentence_scores", shape.blocks, shape.encoder_dim);
     if (halting == Halting::multinomial)

@@ -26,11 +26,18 @@ struct DecoderWeights {
     Norm self_norm, source_norm, feed_forward_norm;
 };
 
+// Between a state and the classifier of an exit below the last.
+struct AdapterWeights {
+    Matrix down, up;
+    Norm norm;
+};
+
 struct Shape {
     int encoder_heads, decoder_heads;
     int encoder_dim, encoder_ffn, decoder_dim, decoder_ffn, encoder_blocks, blocks, target_vocab;
     Activation activation;  // of every feed-forward network
     bool has_scaled_embeddings, has_output_bias;
+    int adapter;  // the width of the exits' adapters; 0 where there are none
 
     // What an embedding of this width is multiplied by.
     float embedding_rate(int dim) const { return has_scaled_embeddings ? std::sqrt((float)dim) : 1.0f; }
@@ -49,6 +56,7 @@ struct Model {
     std::vector<EncoderWeights> encoder;
     std::vector<DecoderWeights> decoder;
     std::vector<Classifier> classifiers;  // one, or one for each block
+    std::vector<AdapterWeights> adapters;  // one for each block but the last, or none
     Matrix units;                         // of the geometric module, if it has any
     bool has_units;
     Matrix scores;                       // of the sequence and the multinomial module

@@ -169,7 +169,7 @@ void Decisions::similarity_signals(const Group& group) {
 void Decisions::word_signals(int n, const Group& group, Step& step) {
     float* signal = signal_.get();
     scores_.resize(model_.shape.blocks);
-    scores_[n].make(model_, n, group.rows, group.states, scratch_);
+    scores_[n].make(model_, n, group.rows, scored_.at(n, group.states, group.count()), scratch_);
     for (int r = 0; r < group.count(); ++r) {
         const int row = group.rows[r].row, count = group.rows[r].words().count;
         const Rule rule = group.rows[r].policy().rule;
@@ -200,13 +200,14 @@ float Decisions::margin(const float* logits, int count, float log_sum) const {
 void Decisions::shortlist_signals(int n, const Group& group) {
     const int dim = model_.shape.decoder_dim;
     const Classifier& classifier = model_.classifier(n);
+    const float* states = scored_.at(n, group.states, group.count());
     float* signal = signal_.get();
     for (int r = 0; r < group.count(); ++r) {
         const SentenceWords& words = group.rows[r].words();
         Shortlist& list = shortlist(group.rows[r]);
         const int count = (int)list.places.size();
         for (int i = 0; i < count; ++i)
-            list.values[i] = classifier.score(ops_, group.states + (size_t)r * dim, words.token(list.places[i]));
+            list.values[i] = classifier.score(ops_, states + (size_t)r * dim, words.token(list.places[i]));
         scratch_.flops += 2LL * count * dim;
         float greatest, sum;
         ops_.max_and_sum(list.values.data(), count, &greatest, &sum);

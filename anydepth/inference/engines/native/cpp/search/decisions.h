@@ -15,7 +15,8 @@ namespace anydepth {
 // the same kind of look are judged together, each by its own threshold.
 class Decisions {
   public:
-    Decisions(const Model& model, Scratch& scratch) : model_(model), ops_(model.kernels), scratch_(scratch) {}
+    Decisions(const Model& model, Scratch& scratch)
+        : model_(model), ops_(model.kernels), scratch_(scratch), scored_(model, scratch) {}
 
     // Once for each sentence, when it is encoded: the exit of all its tokens, if the rule is such.
     void plan(Sentence& sentence);
@@ -67,6 +68,7 @@ class Decisions {
     const Model& model_;
     const Kernels& ops_;
     Scratch& scratch_;
+    ScoredStates scored_;
     std::array<Group, LOOKS> groups_;
     Buffer<float> signal_;               // of the rows of a group after the last block
     Buffer<float> below_;                // the states of the running rows before it

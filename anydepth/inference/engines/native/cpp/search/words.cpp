@@ -54,12 +54,17 @@ void Words::score(Step& step) {
     scores_.resize(model_.shape.blocks + 1);
     for (int n = is_one ? model_.shape.blocks : 1; n <= model_.shape.blocks; ++n) {
         chosen_.clear();
-        for (const StepRow& row : step.every)
-            if (!step.logits[row.row] && (is_one || step.exits[row.row] == n)) chosen_.push_back(row);
+        exits_.clear();
+        for (const StepRow& row : step.every) {
+            if (step.logits[row.row] || (!is_one && step.exits[row.row] != n)) continue;
+            chosen_.push_back(row);
+            exits_.push_back(step.exits[row.row]);
+        }
         if (chosen_.empty()) continue;
         float* states = states_.at_least(chosen_.size() * dim);
         for (size_t i = 0; i < chosen_.size(); ++i)
             std::memcpy(states + i * dim, nodes_.state(step.nodes[chosen_[i].row]), sizeof(float) * dim);
+        scored_.replace(exits_, states);
         scores_[n].make(model_, n, chosen_, states, scratch_);
         for (size_t i = 0; i < chosen_.size(); ++i) step.logits[chosen_[i].row] = scores_[n].of((int)i);
     }
