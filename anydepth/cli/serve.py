@@ -15,7 +15,7 @@ EXAMPLES = examples(
     "anydepth serve runs/demo/exits",
     "anydepth serve runs/demo/exits --port 8080 --keys keys.json --requests-per-minute 60",
 )
-NEEDED = ("fastapi", "httptools", "multipart", "prometheus_client", "py3langid", "sentencex", "uvicorn")
+NEEDED = ("fastapi", "multipart", "prometheus_client", "py3langid", "sentencex", "uvicorn")
 
 Runs = Annotated[
     list[Path],

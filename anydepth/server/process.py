@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import httptools
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from anydepth.errors import AnydepthError
 from anydepth.server.gate import RawAnswer
@@ -34,17 +33,16 @@ class ServingPlace:
     proxies: Sequence[str] = ()
 
 
-def patient_protocol(limits: ServingLimits) -> type[HttpToolsProtocol]:
+def patient_protocol(limits: ServingLimits) -> type[H11Protocol]:
     """HTTP for clients of all kinds: a connection too many is refused, and one whose request does
     not come, or whose answer is not read, is closed."""
 
-    class PatientProtocol(HttpToolsProtocol):
+    class PatientProtocol(H11Protocol):
         """HTTP/1.1 over one connection."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self.slow: asyncio.TimerHandle | None = None
-            self.unfinished = 0  # bytes since the last head or part of a body
             if len(self.connections) > limits.connections:
                 transport.write(TOO_MANY.to_bytes())
                 transport.close()
@@ -61,24 +59,16 @@ def patient_protocol(limits: ServingLimits) -> type[HttpToolsProtocol]:
                 self.slow.cancel()
             self.slow = None
 
-        def on_headers_complete(self) -> None:
-            if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > LARGEST_HEAD:
-                raise httptools.HttpParserError("the head is too large")  # which is answered 400
-            super().on_headers_complete()
-            self.unfinished = 0
-            self.unwatch()
-
-        def on_body(self, body: bytes) -> None:
-            super().on_body(body)
-            self.unfinished = 0
+        def handle_events(self) -> None:
+            known = self.cycle
+            super().handle_events()
+            if self.cycle is not known:  # the head of a request has come
+                self.unwatch()
 
         def data_received(self, data: bytes) -> None:
             if self.slow is None and (self.cycle is None or self.cycle.response_complete):
                 self.watch()  # the next request of this connection begins
-            self.unfinished += len(data)
             super().data_received(data)
-            if self.unfinished > LARGEST_HEAD and not self.transport.is_closing():
-                self.send_400_response("Invalid HTTP request received.")
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -109,7 +99,7 @@ class DrainingServer(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run_server(app: ASGIApp, place: ServingPlace, limits: ServingLimits) -> None:
+def run_server(app: FastAPI, place: ServingPlace, limits: ServingLimits) -> None:
     """Serves until a signal comes; every request that was accepted is answered."""
     config = uvicorn.Config(
         app,
@@ -124,6 +114,7 @@ def run_server(app: ASGIApp, place: ServingPlace, limits: ServingLimits) -> None
         forwarded_allow_ips=list(place.proxies),
         timeout_keep_alive=KEPT_ALIVE,
         timeout_graceful_shutdown=round(limits.seconds + limits.body_seconds) + 1,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
     )
     with listening(place) as sock:
         own: tuple[Any, ...] = sock.getsockname()

@@ -19,7 +19,7 @@ from server.serving import SOURCES, ServerProcess, asked, sample_run, serving
 
 from anydepth.server.key_file import add_key
 from anydepth.server.pairs import ServedPair
-from anydepth.server.process import LARGEST_HEAD, ServingPlace, listening
+from anydepth.server.process import ServingPlace, listening
 
 PATIENCE = 60.0
 
@@ -148,22 +148,6 @@ def test_a_head_that_is_too_large_is_refused(server: ServerProcess) -> None:
             return
         answer = all_of(large)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
-
-
-def test_a_head_that_is_too_large_is_refused_though_it_comes_at_once_and_whole(server: ServerProcess) -> None:
-    for size, status in [(LARGEST_HEAD // 2, b"200"), (LARGEST_HEAD, b"400")]:
-        with connected(server) as large:
-            large.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: " + b"x" * size + b"\r\n\r\n")
-            assert all_of(large).startswith(b"HTTP/1.1 " + status)
-
-
-def test_requests_that_come_together_are_answered_in_their_order(server: ServerProcess) -> None:
-    paths = ["/health", "/nothing", "/languages", "/health"]
-    with connected(server) as hasty:
-        hasty.sendall("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths).encode())
-        hasty.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        answers = all_of(hasty)
-    assert re.findall(rb"HTTP/1.1 ([0-9]+)", answers) == [b"200", b"404", b"200", b"200", b"200"]
 
 
 def test_a_connection_too_many_is_answered_503_at_once(server: ServerProcess) -> None:
