@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from anydepth.errors import AnydepthError
@@ -99,7 +99,7 @@ class DrainingServer(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-def run_server(app: FastAPI, place: ServingPlace, limits: ServingLimits) -> None:
+def run_server(app: ASGIApp, place: ServingPlace, limits: ServingLimits) -> None:
     """Serves until a signal comes; every request that was accepted is answered."""
     config = uvicorn.Config(
         app,

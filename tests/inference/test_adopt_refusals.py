@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,11 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     "no object": (text("config.json", "[1]"), "config.json is not a JSON object"),
     "deep JSON": (text("config.json", "[" * 500 + "]" * 500), "config.json cannot be read: it nests deeper than"),
     "a huge number": (text("config.json", '{"d_model": 1e999}'), "config.json cannot be read: it has '1e999'"),
+    "an empty piece without a row": (
+        pieces(lambda values: values.update({"": "x"})),
+        "vocab.json gives the piece '' no row but 'x'",
+    ),
+    "half a beam": (search(num_beams=4.5), "has num_beams = 4.5, but it must be a whole number"),
     "a key twice": (text("vocab.json", '{"a": 1, "a": 2}'), "vocab.json cannot be read: it has the key 'a' twice"),
     "large settings": (text("config.json", " " * (2**20 + 1)), "config.json cannot be read: it has more than"),
     "no spm": (text("source.spm", "no model"), "source.spm is not a SentencePiece model"),
@@ -239,8 +245,21 @@ def test_a_pickle_is_not_loaded_by_a_torch_whose_loading_is_not_safe(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    monkeypatch.setattr(model_folder.torch, "__version__", "2.5.1+cpu")
-    with pytest.raises(AdoptionError, match=r"is a pickle, which only torch 2\.6 and later reads without executing"):
+    monkeypatch.setattr(model_folder.torch, "__version__", "2.9.1+cpu")
+    with pytest.raises(AdoptionError, match=r"is a pickle, which only torch 2\.10 and later reads without executing"):
+        adopt(folder, folder.parent / "new", say=say_nothing)
+
+
+def test_an_archive_that_unpacks_to_more_than_it_is_is_refused_before_it_is_unpacked(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"weight": torch.zeros(100_000)}, folder / "stored.bin")
+    with (
+        zipfile.ZipFile(folder / "stored.bin") as stored,
+        zipfile.ZipFile(folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as squeezed,
+    ):
+        for name in stored.namelist():
+            squeezed.writestr(name, stored.read(name))
+    with pytest.raises(AdoptionError, match=r"pytorch_model\.bin is compressed, which torch never does"):
         adopt(folder, folder.parent / "new", say=say_nothing)
 
 

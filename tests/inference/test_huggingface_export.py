@@ -147,6 +147,22 @@ def test_an_exit_that_an_adopted_run_does_not_have_is_refused(tmp_path: Path, ad
 
 
 def test_a_folder_that_is_no_export_is_left_alone(tmp_path: Path, adopted: Run) -> None:
-    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    for name in ("file", "README.md"):  # a card alone is what every project has
+        (tmp_path / name).write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="exists and is no export, so it is left alone"):
         export_huggingface(adopted, exit=3, to=tmp_path, say=say_nothing)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_an_export_takes_the_place_of_an_earlier_one(tmp_path: Path, adopted: Run) -> None:
+    for _ in range(2):
+        export_huggingface(adopted, exit=3, to=tmp_path / "out", say=say_nothing)
+    assert (tmp_path / "out" / "config.json").exists()
+
+
+def test_an_exit_with_an_adapter_is_refused_and_the_last_exit_is_not(tmp_path: Path) -> None:
+    run = random_run(tmp_path, *MARIAN, "model.exit_adapter=5", is_joint=False)
+    with pytest.raises(UsageError, match=r"exit 2 has an adapter .* which MarianMT's format cannot express"):
+        export_huggingface(run, exit=2, to=tmp_path / "out", say=say_nothing)
+    assert not (tmp_path / "out").exists()
+    export_huggingface(run, exit=4, to=tmp_path / "out", say=say_nothing)

@@ -176,6 +176,13 @@ class SettingsReader:
             self.refuse(name, f"it must be a number from {least:g} to {most:g}")
         return float(value)
 
+    def whole(self, name: str, *, default: int, least: int, most: int) -> int:
+        """The same, without a fraction."""
+        value = self.number(name, default=default, least=least, most=most)
+        if not value.is_integer():
+            self.refuse(name, "it must be a whole number")
+        return int(value)
+
     def row(self, name: str, *, below: int) -> int:
         """A row of a vocabulary; a list may have one of them."""
         value = self.values.get(name)
@@ -240,7 +247,7 @@ def _config(reader: SettingsReader, search: SettingsReader, *, is_shared: bool) 
             "max_length": positions - 1,
         },
         "decoding": {
-            "beam": int(search.number("num_beams", default=1, least=1, most=1000)),
+            "beam": search.whole("num_beams", default=1, least=1, most=1000),
             "length_penalty": search.number("length_penalty", default=1.0, least=0, most=10),
             "early_stopping": search.early_stopping(),
             "length_ratio": 0.0,

@@ -2,6 +2,7 @@
 executed."""
 
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from anydepth.text.marian import check_spm
 SETTINGS = 2**20  # bytes of a file of settings; the largest that are known have a few thousand
 WEIGHTS = "model.safetensors"
 PICKLED_WEIGHTS = "pytorch_model.bin"
-# Before this version torch.load(weights_only=True) could be made to execute code (CVE-2025-32434).
-SAFE_TORCH = (2, 6)
+# Before this version torch.load(weights_only=True) could be made to execute code (CVE-2025-32434) or to
+# write where it must not (CVE-2026-24747).
+SAFE_TORCH = (2, 10)
 
 
 class ModelFolder:
@@ -66,7 +68,8 @@ class ModelFolder:
     def vocabulary(self, name: str) -> dict[str, int]:
         """A vocabulary: pieces and their rows."""
         values = self._object(name, most=MEDIUM)
-        if bad := next((piece for piece, row in values.items() if type(row) is not int), None):
+        bad = next((piece for piece, row in values.items() if type(row) is not int), None)
+        if bad is not None:
             raise AdoptionError(f"{self.path / name} gives the piece {bad!r} no row but {values[bad]!r}")
         return values
 
@@ -110,6 +113,7 @@ class ModelFolder:
                 f"{place} is a pickle, which only torch {'.'.join(map(str, SAFE_TORCH))} and later reads without "
                 f"executing it, and this is torch {torch.__version__}; upgrade torch, or save {WEIGHTS}"
             )
+        check_stored(place)
         try:
             values = torch.load(place, map_location="cpu", weights_only=True)
         except Exception as error:  # a hostile pickle may raise anything; whatever it is, it is refused
@@ -122,6 +126,19 @@ class ModelFolder:
         ):
             raise AdoptionError(f"{place} holds something other than named tensors")
         return values
+
+
+def check_stored(place: Path) -> None:
+    """Refuses an archive that unpacks to more than it is: torch compresses nothing, and what does
+    could fill the memory before a shape is looked at."""
+    try:
+        with zipfile.ZipFile(place) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return  # a plain pickle, or damaged, which torch finds out
+    unpacked = sum(entry.file_size for entry in entries)
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries) or unpacked > place.stat().st_size:
+        raise AdoptionError(f"{place} is compressed, which torch never does; save the model as {WEIGHTS}")
 
 
 def _reason(error: Exception) -> str:

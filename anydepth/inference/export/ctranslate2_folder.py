@@ -55,7 +55,7 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
         raise UsageError(f"CTranslate2 has no quantization {quantization!r}; choose one of {', '.join(QUANTIZATIONS)}")
     model = load_model(run)
     parse_policy(f"fixed:{exit}", model)
-    check_expressible(model, exit=exit)
+    check_expressible(model, exit=exit, format_name="CTranslate2")
     folder = to or run.folder / "export" / f"ctranslate2-exit{exit}{f'-{quantization}' if quantization else ''}"
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / WEIGHTS_FILE).exists())):
         raise UsageError(
@@ -127,18 +127,18 @@ def write_ctranslate2(
     spec.save(str(folder))
 
 
-def check_expressible(model: Transformer, *, exit: int) -> None:
-    """Refuses an exit that CTranslate2's format cannot express."""
+def check_expressible(model: Transformer, *, exit: int, format_name: str) -> None:
+    """Refuses an exit that the format of another program cannot express."""
     if model.config.exit_adapter and exit < model.blocks:
         raise UsageError(
             f"exit {exit} has an adapter (model.exit_adapter = {model.config.exit_adapter}) between its state and its "
-            f"classifier, which CTranslate2's format cannot express; export exit {model.blocks}, which has none"
+            f"classifier, which {format_name}'s format cannot express; export exit {model.blocks}, which has none"
         )
 
 
 def make_spec(model: Transformer, *, exit: int) -> Spec:
     """CTranslate2's description of `model` without the blocks above `exit`, weights included."""
-    check_expressible(model, exit=exit)
+    check_expressible(model, exit=exit, format_name="CTranslate2")
     specs, config = load_ctranslate2().specs, model.config
     variation = {"pre_norm": False, "activation": _activation(config.activation)}
     encoder = specs.TransformerEncoderSpec(config.encoder.blocks, config.encoder_heads, **variation)

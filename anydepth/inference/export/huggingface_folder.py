@@ -13,6 +13,7 @@ from anydepth.errors import RunError, UsageError
 from anydepth.exits.parsing import parse_policy
 from anydepth.files.atomic import replacing_folder, write_text
 from anydepth.files.locks import one_writer
+from anydepth.files.reading import Unreadable, read_json
 from anydepth.inference.adopt.marian_settings import ARCHITECTURE, MODEL_TYPE
 from anydepth.inference.adopt.model_folder import WEIGHTS
 from anydepth.inference.adopt.tensor_names import (
@@ -23,7 +24,7 @@ from anydepth.inference.adopt.tensor_names import (
     TARGET_EMBEDDING,
     block_names,
 )
-from anydepth.inference.export.ctranslate2_folder import write_checksums
+from anydepth.inference.export.ctranslate2_folder import CHECKSUMS_NAME, check_expressible, write_checksums
 from anydepth.inference.export.huggingface_text import ExportedText, exported_text
 from anydepth.inference.export.model_card import model_card
 from anydepth.messages.say import Say
@@ -49,8 +50,9 @@ def export_huggingface(run: Run, *, exit: int, to: Path | None, say: Say) -> Pat
         raise RunError(f"{run.folder} cannot be said in MarianMT's format: {reason}")
     model = load_model(run)
     parse_policy(f"fixed:{exit}", model)
+    check_expressible(model, exit=exit, format_name="MarianMT")
     folder = to or run.folder / "export" / f"{FORMAT}-exit{exit}"
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / CARD_NAME).exists())):
+    if folder.exists() and not is_replaceable(folder):
         raise UsageError(f"{folder} exists and is no export, so it is left alone; choose another place with --to")
     text = exported_text(run, model)
     with changing(run.folder) if to is None else one_writer(to), replacing_folder(folder) as temporary:
@@ -67,6 +69,19 @@ def export_huggingface(run: Run, *, exit: int, to: Path | None, say: Say) -> Pat
         "what it is"
     )
     return folder
+
+
+def is_replaceable(folder: Path) -> bool:
+    """Whether a folder is empty, or an export of this kind by what its checksums tell."""
+    if not folder.is_dir():
+        return False
+    if not any(folder.iterdir()):
+        return True
+    try:
+        note = read_json(folder / CHECKSUMS_NAME)
+    except (OSError, Unreadable):
+        return False
+    return isinstance(note, dict) and note.get("format") == FORMAT
 
 
 def unsaid(config: Config) -> str | None:
