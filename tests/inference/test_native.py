@@ -2,6 +2,7 @@
 instruction set."""
 
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -92,6 +93,26 @@ def test_heads_as_wide_as_registers_and_wider(text: str, width: int) -> None:
         own = found(NativeEngine(model, instructions=instructions), texts, policy, settings)
         assert outputs(own) == outputs(plain), instructions
         assert scores(own) == pytest.approx(scores(plain), abs=1e-4), instructions
+
+
+@pytest.mark.parametrize("text", ["fixed:4", "confidence:0.7,0.5,0.6"])
+def test_a_search_that_does_not_stop_early_finds_what_the_plain_step_finds(text: str) -> None:
+    differ = 0
+    for number, length_penalty in enumerate((0.0, 1.0, 2.0)):
+        model, texts = model_for(text, seed=number), sentences(40, seed=number)
+        with torch.no_grad():  # random models hardly ever end a sentence
+            for n in model.config.classifier_exits:
+                model.classifier(n)[EOS] += 0.5 * model.classifier(n).mean(dim=0) + 0.3
+        policy = parse_policy(text, model)
+        settings = SearchSettings(beam=4, best=4, length_penalty=length_penalty, length_ratio=0.5, length_offset=9)
+        late = replace(settings, early_stopping=False)
+        plain = search(model, *make_source(texts), policy, late)
+        differ += outputs(plain) != outputs(search(model, *make_source(texts), policy, settings))
+        for instructions in INSTRUCTIONS:
+            own = found(NativeEngine(model, instructions=instructions), texts, policy, late)
+            assert outputs(own) == outputs(plain), instructions
+            assert scores(own) == pytest.approx(scores(plain), abs=1e-4), instructions
+    assert differ, "else this shows little"
 
 
 @pytest.mark.parametrize("classifiers", ["tied", "shared", "untied"])

@@ -67,6 +67,7 @@ def mixture(model: AdaptiveTransformer, halting: str, count: int) -> list[Asked]
             length_penalty=randomness.choice([0.0, 0.6, 1.0]),
             length_offset=randomness.choice([1, 3, 12]),
             exact_length=randomness.choice([None, None, None, 6]),
+            early_stopping=randomness.random() < 0.5,
             words=randomness.choice(words),
         )
         asked += [Asked(ids, policy, settings)] * randomness.choice([1, 1, 1, 2])
