@@ -20,6 +20,9 @@ class Recorded:
         planned, sequence, multinomial, geometric = "planned", "sequence", "multinomial", "geometric"
         confidence, margin, similarity, shortlist = "confidence", "margin", "similarity", "shortlist"
 
+    class Activation:
+        relu, gelu, swish = "relu", "gelu", "swish"
+
     class Counts:
         decoder_flops = 0
         seconds: ClassVar[dict[str, float]] = {}

@@ -5,6 +5,10 @@ from typing import Any
 import numpy as np
 
 
+def make_shape(native: Any, given: dict[str, Any]) -> Any:
+    return native.Shape(**{**given, "activation": getattr(native.Activation, given["activation"])})
+
+
 def make_policy(native: Any, given: dict[str, Any]) -> Any:
     return native.Policy(**{**given, "rule": getattr(native.Rule, given["rule"])})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sanitizing.given import hypotheses, make_policy, make_selection
+from sanitizing.given import hypotheses, make_policy, make_selection, make_shape
 from sanitizing.open_searches import search_openly
 
 NEAR = 1e-4  # hypotheses whose scores differ by less may change places
@@ -44,7 +44,7 @@ def search_case(
 ) -> tuple[int, str]:
     """How many searches were run, and what is wrong with what they found: every call as given and
     one sentence at a time in one thread, and all of them together in a search that stays open."""
-    given = {**case["engine"], "shape": native.Shape(**case["engine"]["shape"]), "instructions": instructions}
+    given = {**case["engine"], "shape": make_shape(native, case["engine"]["shape"]), "instructions": instructions}
     engine = native.Engine(tensors=tensors, **given)
     found: list[Any] = []
     for call in case["calls"]:
