@@ -43,6 +43,7 @@ WEIGHTINGS: dict[str, Callable[[int], float]] = {
 
 
 LAYER_DROP = 0.2
+LOWEST_CONFIDENCE = 0.5
 
 
 class ConfigSection(BaseModel):
@@ -156,13 +157,15 @@ class ModelConfig(ConfigSection):
 class TrainingConfig(ConfigSection):
     """How the weights are found: section 2, section 4.1 and appendix A of the paper."""
 
-    mode: Literal["aligned", "mixed", "layerdrop"] = "aligned"
-    """All exits from aligned states (Eq. 4), one drawn exit for each token (Eq. 5), or LayerDrop
-    with the last classifier alone."""
+    mode: Literal["aligned", "mixed", "confident", "layerdrop"] = "aligned"
+    """All exits from aligned states (Eq. 4), one drawn exit for each token (Eq. 5), the exits that
+    tokens reach which leave by confidence, or LayerDrop with the last classifier alone."""
     exit_weights: Annotated[Weighting | list[Factor], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
     """Weight omega_n of each exit's loss (Eq. 4): a formula, or one number for each exit."""
     paths: Annotated[int, Field(ge=1, le=MOST_PATHS)] = 1
     """Paths M of drawn exits for each sentence (Eq. 5); with `mode = "mixed"`."""
+    lowest_confidence: Probability = LOWEST_CONFIDENCE
+    """The threshold of a sentence is drawn between this and 1; with `mode = "confident"`."""
     layer_drop: Probability = LAYER_DROP
     """Chance that a decoder block is left out; with `mode = "layerdrop"`."""
     trunk: Literal["trained", "frozen"] = "trained"
@@ -309,7 +312,7 @@ class Config(ConfigSection):
             raise ValueError(
                 'training.gradient_ratio belongs to aligned training (appendix A); set training.mode = "aligned"'
             )
-        if mode != "aligned" and weights != "1":
+        if mode not in ("aligned", "confident") and weights != "1":
             raise ValueError('training.exit_weights belongs to aligned training (Eq. 4); set training.mode = "aligned"')
         if mode == "layerdrop" and self.model.classifiers == "untied":
             raise ValueError(
@@ -325,6 +328,11 @@ class Config(ConfigSection):
             raise ValueError(
                 f'training.layer_drop = {self.training.layer_drop} needs training.mode = "layerdrop"; set that, or '
                 "leave it out"
+            )
+        if mode != "confident" and self.training.lowest_confidence != LOWEST_CONFIDENCE:
+            raise ValueError(
+                f"training.lowest_confidence = {self.training.lowest_confidence} needs training.mode = "
+                '"confident"; set that, or leave it out'
             )
         if mode != "mixed" and self.training.paths != 1:
             raise ValueError(

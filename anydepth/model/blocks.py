@@ -88,6 +88,17 @@ class DecoderBlock(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(dim)
         self.dropout = Dropout(dropout)
 
+    def forced(
+        self,
+        states: Float[Tensor, "batch time dim"],
+        memory: Float[Tensor, "batch source memory_dim"],
+        mask: Bool[Tensor, "batch 1 1 source"],
+    ) -> Float[Tensor, "batch time dim"]:
+        """`states` of all positions of given targets after the block."""
+        new = self.attend_self(states, *self.self_attention.keys_values(states), is_causal=True)
+        new = self.attend_source(new, *self.source_attention.keys_values(memory), mask)
+        return self.transform(new)
+
     def attend_self(
         self,
         states: Float[Tensor, "row query dim"],

@@ -21,6 +21,7 @@ from anydepth.model.gradients import scale_gradient
 POSITIONS = 512  # position tables grow in steps of this many
 BANNING_BIAS = -1e4  # a word whose bias is as low or lower, down to -inf, is never produced
 Revise = Callable[[int, Tensor, Tensor], Tensor]
+Leaves = Callable[[int, Tensor, Tensor], Tensor]
 
 
 class Transformer(nn.Module):
@@ -130,14 +131,38 @@ class Transformer(nn.Module):
             if kept is not None and n not in kept:
                 every.append(states)
                 continue
-            new = block.attend_self(states, *block.self_attention.keys_values(states), is_causal=True)
-            new = block.attend_source(new, *block.source_attention.keys_values(memory), mask)
-            new = block.transform(new)
+            new = block.forced(states, memory, mask)
             states = new if exits is None else torch.where((exits >= n).unsqueeze(-1), new, states)
             every.append(states)
             if gradient_scales is not None and n < self.blocks:
                 states = scale_gradient(states, gradient_scales[n - 1])
         return torch.stack(every)
+
+    def decode_deciding(
+        self,
+        target_inputs: Int[Tensor, "batch time"],
+        memory: Float[Tensor, "batch source encoder_dim"],
+        source_mask: Bool[Tensor, "batch source"],
+        leaves: Leaves,
+    ) -> tuple[Float[Tensor, "block batch time dim"], Int[Tensor, "batch time"]]:
+        """The states of `decode` and the exits n_t, where a position leaves after the first block n < N
+        of which `leaves(n, states, running)` says so; `running` are the positions that reached it.
+
+        What decides sees the states that translating would show it: those of earlier positions are
+        copied above their exits.
+        """
+        states = self.embed_targets(target_inputs)
+        mask = source_mask[:, None, None, :]
+        exits = torch.full_like(target_inputs, self.blocks)
+        running = torch.ones_like(target_inputs, dtype=torch.bool)
+        every: list[Tensor] = []
+        for n, block in enumerate(self._decoder_blocks, 1):
+            states = torch.where(running.unsqueeze(-1), block.forced(states, memory, mask), states)
+            every.append(states)
+            if n < self.blocks:
+                left = running & leaves(n, states, running)
+                exits, running = exits.masked_fill(left, n), running & ~left
+        return torch.stack(every), exits
 
     def embed_targets(self, target_inputs: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time dim"]:
         """The states h_t^0 that enter the first decoder block."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from anydepth.bleu_oracle.oracle import score_oracle_targets
 from anydepth.bleu_oracle.table import ScoreTable
@@ -20,6 +21,7 @@ from anydepth.model.linear import round_products
 from anydepth.text.batches import Batch
 from anydepth.training.losses import Teacher, chunked_cross_entropy
 
+OWN_SHARE = 0.5  # of a token's loss in confident training: that of the exit where it leaves
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -30,7 +32,7 @@ class ExitRows:
     n: int
     hidden: Float[Tensor, "row dim"]
     targets: Int[Tensor, " row"]
-    weight: float
+    weight: float | Float[Tensor, " row"]
     gradient_scale: float = 1.0
 
 
@@ -97,10 +99,13 @@ class TrainingObjective(nn.Module):
             case "mixed":
                 scored = self.decoding_loss(self.mixed_rows(batch, memory, self.uniform_paths(batch, seed)))
                 return _sums(scored.total, scored)
+            case "confident":
+                scored = self.decoding_loss(self.confident_rows(batch, memory, seed))
+                return _sums(scored.total, scored)
             case "aligned":
                 return self.aligned_loss(batch, memory, seed)
             case other:
-                raise UsageError(f"there is no training.mode {other!r}; known: aligned, mixed, layerdrop")
+                raise UsageError(f"there is no training.mode {other!r}; known: aligned, mixed, confident, layerdrop")
 
     def aligned_loss(self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], seed: int) -> BatchSums:
         """L_dec of aligned training (Eq. 4), and with a halting module the joint loss (Eq. 7)."""
@@ -234,6 +239,42 @@ class TrainingObjective(nn.Module):
         targets, exits = batch.targets.repeat(paths, 1)[mask], exits[mask]
         return [ExitRows(n, hidden[exits == n], targets[exits == n], 1 / paths) for n in self.exits]
 
+    def confident_rows(
+        self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], seed: int
+    ) -> list[ExitRows]:
+        """Every exit predicts the targets that reach it, where tokens leave as the confidence policy
+        would let them, by one threshold for each sentence.
+
+        Beyond the paper: upper blocks learn from the hard tokens and read states that are copied
+        where they will be. A token's loss is half that of the exit where it leaves and half that of
+        the exits it reached, by their weights omega_n.
+        """
+        lowest = self.training_config.lowest_confidence
+        thresholds = drawn_thresholds(len(batch.targets), lowest, seed).to(batch.targets.device)
+
+        def leaves(n: int, states: Tensor, running: Tensor) -> Tensor:
+            looked = running & batch.target_mask
+            is_sure = self.top_probabilities(n, states[looked]) > thresholds[:, None].expand_as(running)[looked]
+            return torch.zeros_like(running).masked_scatter(looked, is_sure)
+
+        states, exits = self.model.decode_deciding(batch.target_inputs, memory, batch.source_mask, leaves)
+        rows = []
+        for n, weight, own in zip(self.exits, self.weights, states.unbind(), strict=True):
+            reached = real_positions(batch.target_mask & (exits >= n))
+            hidden, left = own.flatten(0, 1).index_select(0, reached), exits.flatten()[reached] == n
+            weights = (1 - OWN_SHARE) * weight + OWN_SHARE * left.to(hidden.dtype)
+            rows.append(ExitRows(n, hidden, batch.targets.flatten()[reached], weights))
+        return rows
+
+    @torch.no_grad()
+    def top_probabilities(self, n: int, hidden: Float[Tensor, "row dim"]) -> Float[Tensor, " row"]:
+        """The probability of the best word of each state by the classifier of exit n."""
+        precision = PRECISIONS[self.training_config.precision]
+        bias = self.model.output_bias
+        scored, classifier = self.model.scored_states(n, hidden).to(precision), self.model.classifier(n).to(precision)
+        logits = F.linear(scored, classifier, None if bias is None else bias.to(precision))
+        return torch.softmax(logits, dim=1).amax(dim=1).float()
+
     def decoding_loss(
         self, every: list[ExitRows], *, is_for_oracle: bool = False, teacher: Teacher | None = None
     ) -> ScoredRows:
@@ -247,7 +288,7 @@ class TrainingObjective(nn.Module):
         likelihoods: list[Tensor] = []
         correct: list[Tensor] = []
         for group in self.scored_together(every, is_taught=teacher is not None):
-            weights = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.weight) for rows in group])
+            weights = torch.cat([rows.hidden.new_ones(len(rows.hidden)) * rows.weight for rows in group])
             scales = torch.cat([rows.hidden.new_full((len(rows.hidden),), rows.gradient_scale) for rows in group])
             scored = chunked_cross_entropy(
                 torch.cat([self.model.scored_states(rows.n, rows.hidden) for rows in group]),
@@ -300,6 +341,11 @@ def path_generator(seed: int) -> torch.Generator:
     """Random numbers for the exits of paths: others than those of dropout, which `seed` itself
     gives."""
     return torch.Generator().manual_seed(seed ^ 1)
+
+
+def drawn_thresholds(sentences: int, lowest: float, seed: int) -> Float[Tensor, " sentence"]:
+    """A threshold of confidence for each sentence, drawn between `lowest` and 1."""
+    return lowest + (1 - lowest) * torch.rand(sentences, generator=path_generator(seed))
 
 
 def drawn_exits(exit_log_probs: Float[Tensor, "block batch time"], seed: int) -> Int[Tensor, "batch time"]:

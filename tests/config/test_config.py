@@ -127,7 +127,7 @@ def test_an_unknown_key_or_section_is_refused_with_the_nearest_match(change: str
         ),
         (
             "training.mode=skipped",
-            r"training.mode = 'skipped' cannot be used: input should be 'aligned', 'mixed' or 'layerdrop'",
+            r"training.mode = 'skipped' cannot be used: input should be 'aligned', 'mixed', 'confident' or 'layerdrop'",
         ),
         ("training.layer_drop=1.0", r"training.layer_drop = 1.0 cannot be used: input should be less than 1"),
         ("model.encoder=3", r"model.encoder is a section of settings and cannot be 3; set one of blocks, dim, ffn_dim"),
@@ -232,6 +232,10 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
                 'training.layer_drop = 0.5 needs training.mode = "layerdrop"; set that, or leave it out',
             )
             for mode in ("aligned", "mixed")
+        ),
+        (
+            ["training.lowest_confidence=0.9"],
+            'training.lowest_confidence = 0.9 needs training.mode = "confident"; set that, or leave it out',
         ),
         *(
             (
