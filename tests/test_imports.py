@@ -35,6 +35,7 @@ ORDER = (
     "bleu_oracle",
     "training",
     "tuning",
+    "adding_exits",
     "bench",
     "figures",
     "experiments",

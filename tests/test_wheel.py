@@ -52,6 +52,7 @@ SHORTER = {
     "anydepth study race": " --dry-run",
     "anydepth adopt": " --help",  # of a folder that another program has made
     "anydepth export runs/opus": " --help",
+    "anydepth bench runs/fast": " --help",
     "anydepth serve": " --help",  # which never ends, and needs an extra that the wheel alone does not bring
 }
 # What an example finds in place because a longer one that was made shorter did not leave it.

@@ -12,12 +12,12 @@ DECODING_ALONE = (
     "the time of whole translations minus the time of the same sentences with exactly one output token each, in the "
     "same turn; tokens/s are then those after the first"
 )
-PACKAGES = ("torch", "ctranslate2", "onnxruntime")
+PACKAGES = ("torch", "ctranslate2", "onnxruntime", "transformers")
 
 
 @dataclass(frozen=True)
 class BenchRecipe:
-    """What the figures of a benchmark were made from and how; of the last seven what belongs to
+    """What the figures of a benchmark were made from and how; of the last eight what belongs to
     another mode is None or empty."""
 
     machine: Machine
@@ -33,6 +33,7 @@ class BenchRecipe:
     weights: str | None
     decoding_alone: str
     rival: str | None = None
+    original: str | None = None  # the folder of another program's model that rivals ran
     test: str | None = None
     shape: str | None = None
     source_length: int | None = None

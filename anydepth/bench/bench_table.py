@@ -224,6 +224,8 @@ def described(recipe: BenchRecipe) -> list[str]:
         given.append(f"run {recipe.run} | weights {recipe.weights}")
     if recipe.rival is not None:
         given.append(f"CTranslate2 has the model of {recipe.rival}")
+    if recipe.original is not None:
+        given.append(f"others run {recipe.original}")
     if recipe.beside:
         given.append(f"beside {', '.join(recipe.beside)}")
     if recipe.test is not None:

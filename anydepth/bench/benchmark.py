@@ -11,7 +11,7 @@ from torch import Tensor
 
 from anydepth.bench.bench_recipe import DECODING_ALONE, BenchRecipe, versions
 from anydepth.bench.cells import Material, Result, run_cell
-from anydepth.bench.contestants import ForcedContestant, OwnContestant
+from anydepth.bench.contestants import CTRANSLATE2, ForcedContestant, OwnContestant
 from anydepth.bench.field import (
     BenchSettings,
     CTranslate2Entrant,
@@ -19,10 +19,18 @@ from anydepth.bench.field import (
     Field,
     engines,
     entrants,
+    original_rivals,
     own_contestants,
     rival_model,
     rivals,
     threads,
+)
+from anydepth.bench.original_model import (
+    TRANSFORMERS,
+    OriginalModel,
+    find_original,
+    load_transformers,
+    odd_for_conversion,
 )
 from anydepth.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
 from anydepth.clock.machine import Machine, this_machine, timing_place
@@ -67,10 +75,9 @@ def bench_run(
 ) -> Bench:
     """The run at `folder` on the test set PREFIX `test`: full depth, and each of `policies`, with
     every engine and precision."""
-    if settings.against:
-        load_ctranslate2()
+    check_packages(settings)
     run, translator, machine = Run(folder), Translator.load(folder), this_machine()
-    note = run.data_note()
+    note, original = run.data_note(), original_of(run, settings, say)
     wanted = chosen_policies(policies, translator, wish, settings)
     tell_of_tuning(wanted, wish, translator, settings, say)
     pairs = [pair for pair in read_pairs(test, note["source_lang"], note["target_lang"]) if pair[0].strip()][
@@ -87,11 +94,51 @@ def bench_run(
         tokenizer.decode,
     )
     recipe = make_recipe(settings, material, machine, run, test=test)
+    recipe = replace(recipe, original=None if original is None else str(original.folder))
     taking_part = entrants(folder, translator, wanted, settings)
-    with threads(settings.threads), rivals(ctranslate2_entrants(taking_part, settings), settings) as field:
+    is_converted = original is not None and takes_conversion(original, settings, say)
+    own_models = [] if is_converted else ctranslate2_entrants(taking_part, settings)
+    with (
+        threads(settings.threads),
+        rivals(own_models, settings) as field,
+        original_rivals(original, settings, is_converted=is_converted, say=say) as others,
+    ):
+        field += others
         for entrant in taking_part:
             field += own_contestants(entrant, settings, say)
         return Bench(recipe, run_cells(field, material, settings, say, clock))
+
+
+def check_packages(settings: BenchSettings) -> None:
+    """Refuses rivals that are not installed, before anything is loaded."""
+    if CTRANSLATE2 in settings.against:
+        load_ctranslate2()
+    if TRANSFORMERS in settings.against or settings.original is not None:
+        load_transformers()
+
+
+def original_of(run: Run, settings: BenchSettings, say: Say) -> OriginalModel | None:
+    """The folder that the run was adopted from, where rivals are to run it; None where CTranslate2
+    takes models of ours."""
+    is_needed = TRANSFORMERS in settings.against
+    if not settings.against or (not is_needed and (settings.rival is not None or settings.beside)):
+        return None
+    return find_original(run, settings.original, is_needed=is_needed, say=say)
+
+
+def takes_conversion(original: OriginalModel, settings: BenchSettings, say: Say) -> bool:
+    """Whether CTranslate2 takes part with its own conversion of the folder: not with one that is
+    known to be wrong, unless the folder was named."""
+    if CTRANSLATE2 not in settings.against:
+        return False
+    odd = odd_for_conversion(original)
+    if odd is None:
+        return True
+    if settings.original is None:
+        say(f"CTranslate2 takes the run's own model in place of {original.folder}: {odd}")
+        return False
+    say(f"warning: CTranslate2's translations of {original.folder} may be wrong: {odd}")
+    return True
 
 
 def tell_of_tuning(
@@ -184,8 +231,10 @@ def bench_shape(
     if settings.rival is not None or settings.beside:
         option = "--beside" if settings.beside else "--rival"
         raise UsageError(f"{option} is a trained model, and a --shape has none to compare with; leave out one of them")
-    if settings.against:
-        load_ctranslate2()
+    if settings.original is not None or TRANSFORMERS in settings.against:
+        option = "--against transformers" if settings.original is None else "--original"
+        raise UsageError(f"{option} is for the model of a RUN, and a --shape has none; leave out one of them")
+    check_packages(settings)
     count, machine = settings.sentences or 4 * max(settings.batches), this_machine()
     model = shaped_model(config, sizes, units=units, seed=settings.seed)
     table = drawn_exits(shares, sentences=count, length=sizes.output_length, seed=settings.seed)

@@ -14,7 +14,7 @@ from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision
 from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import ForcedExits, Policy
 from anydepth.inference.engines.engine import Engine
-from anydepth.inference.export.ctranslate2_folder import check_export, load_ctranslate2, search_options
+from anydepth.inference.export.ctranslate2_folder import load_ctranslate2, search_options
 from anydepth.search.decoding import SearchSettings
 from anydepth.vocabulary.names import FULL
 from anydepth.vocabulary.selection import WordSelection
@@ -177,6 +177,7 @@ class CTranslate2Contestant:
     has_map: bool = False  # whether it is to use the vocabulary map in its folder
     model_name: str = ""
     selection_flops: int = 0
+    source_end: str | None = None  # where a model does not add the end of the source itself
 
     @property
     def vocabulary(self) -> str:
@@ -218,8 +219,10 @@ class CTranslate2Contestant:
     def _call(
         self, batches: Sequence[Sequence[int]], pieces: Sequence[Sequence[str]], settings: SearchSettings
     ) -> Call:
+        end = [] if self.source_end is None else [self.source_end]
         work = [
-            ([pieces[number] for number in numbers], self._options(numbers, pieces, settings)) for numbers in batches
+            ([[*pieces[number], *end] for number in numbers], self._options(numbers, pieces, settings))
+            for numbers in batches
         ]
         translate = self.translator.translate_batch
 
@@ -250,10 +253,10 @@ def load_rivals(
     threads: int,
     has_map: bool = False,
     model_name: str = "",
+    source_end: str | None = None,
 ) -> list[CTranslate2Contestant]:
     """CTranslate2 with the model in `folder`: all threads in one translation and, where there are
     several, one in each of several."""
-    check_export(folder)
     ids = {piece: number for number, piece in enumerate(target_pieces)}
     return [
         CTranslate2Contestant(
@@ -273,6 +276,7 @@ def load_rivals(
             intra,
             has_map=has_map,
             model_name=model_name,
+            source_end=source_end,
         )
         for inter, intra in dict.fromkeys([(1, threads), (threads, 1)])
     ]

@@ -10,12 +10,14 @@ from pathlib import Path
 import torch
 
 from anydepth.bench.contestants import (
+    CTRANSLATE2,
     PRECISIONS,
     Contestant,
     CTranslate2Contestant,
     OwnContestant,
     load_rivals,
 )
+from anydepth.bench.original_model import TRANSFORMERS, OriginalModel, convert_original, load_contestant
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import ChosenPolicy
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -24,8 +26,8 @@ from anydepth.exits.policies import Policy
 from anydepth.files.atomic import write_text
 from anydepth.inference.engines.choice import check_engine, make_engine
 from anydepth.inference.engines.engine import Engine
-from anydepth.inference.engines.names import AUTOMATIC
-from anydepth.inference.export.ctranslate2_folder import write_checksums, write_ctranslate2
+from anydepth.inference.engines.names import AUTOMATIC, enumerated
+from anydepth.inference.export.ctranslate2_folder import check_export, write_checksums, write_ctranslate2
 from anydepth.inference.export.vocabulary_map import MAP_NAME, vocabulary_map
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
@@ -35,6 +37,7 @@ from anydepth.vocabulary.learned_selection import LearnedSelection
 from anydepth.vocabulary.lexical_table import TableSelection
 from anydepth.vocabulary.selection import WordSelection
 
+RIVALS = (CTRANSLATE2, TRANSFORMERS)
 Field = list[Contestant | Sequence[CTranslate2Contestant]]
 
 
@@ -50,8 +53,9 @@ class BenchSettings:
     threads: int = 1
     sentences: int | None = None
     seed: int = 1
-    against: str | None = None
+    against: tuple[str, ...] = ()
     rival: Path | None = None  # the run whose model CTranslate2 takes, if not the same
+    original: Path | None = None  # the folder that the run was adopted from, where it does not say so itself
     beside: tuple[Path, ...] = ()  # other runs that take part at full depth
     vocabulary: str | None = None  # how words are selected; None: as the check of the measured run chose
     has_phases: bool = False  # whether to tell where the time of the native engine goes
@@ -59,15 +63,7 @@ class BenchSettings:
     def __post_init__(self) -> None:
         for engine in self.engines:
             check_engine(engine)
-        if self.against not in (None, "ctranslate2"):
-            raise UsageError(
-                f"--against {self.against}: ctranslate2 is all that a benchmark compares with; write --against "
-                "ctranslate2"
-            )
-        if self.rival is not None and self.against is None:
-            raise UsageError("--rival names the model that CTranslate2 takes; write --against ctranslate2, too")
-        if self.rival is not None and self.beside:
-            raise UsageError("--rival has CTranslate2 take one other model and --beside all; leave out one of them")
+        self.check_rivals()
         if self.has_phases and not {"native", AUTOMATIC} & set(self.engines):
             options = " ".join(f"--engine {engine}" for engine in self.engines)
             raise UsageError(
@@ -83,6 +79,27 @@ class BenchSettings:
         for name, value in [*((name, each) for name, values in named.items() for each in values), *counts.items()]:
             if value < 1:
                 raise UsageError(f"{name} {value} leaves nothing to measure; set it to 1 or more")
+
+    def check_rivals(self) -> None:
+        """Refuses rivals that are not known, and models for rivals that nobody asked for."""
+        for name in self.against:
+            if name not in RIVALS:
+                raise UsageError(
+                    f"--against {name}: a benchmark compares with {enumerated(RIVALS, 'and')}; write one of these"
+                )
+        if self.rival is not None and CTRANSLATE2 not in self.against:
+            raise UsageError("--rival names the model that CTranslate2 takes; write --against ctranslate2, too")
+        if self.rival is not None and self.beside:
+            raise UsageError("--rival has CTranslate2 take one other model and --beside all; leave out one of them")
+        if self.original is not None and not self.against:
+            raise UsageError(
+                "--original is the folder that others run; write --against ctranslate2 or --against transformers, too"
+            )
+        if self.original is not None and (self.rival is not None or self.beside):
+            option = "--beside" if self.beside else "--rival"
+            raise UsageError(f"--original and {option} name different models for CTranslate2; leave out one of them")
+        if TRANSFORMERS in self.against and "fp32" not in self.precisions:
+            raise UsageError("--against transformers takes part in float32 alone; leave out --int8, or it")
 
 
 @dataclass(frozen=True)
@@ -194,10 +211,9 @@ class CTranslate2Entrant:
 
 @contextmanager
 def rivals(entrants: Sequence[CTranslate2Entrant], settings: BenchSettings) -> Iterator[Field]:
-    """The contestants to compare with, if any were asked for: CTranslate2 at full depth in every
-    precision, with all words and with a vocabulary map where there is a table, from files that are
-    removed."""
-    if not settings.against:
+    """CTranslate2 at full depth in every precision, if it was asked for: with all words, and with a
+    vocabulary map where there is a table, from files that are removed."""
+    if CTRANSLATE2 not in settings.against:
         yield []
         return
     field: Field = []
@@ -208,6 +224,7 @@ def rivals(entrants: Sequence[CTranslate2Entrant], settings: BenchSettings) -> I
             folder = Path(temporary) / str(number)
             folder.mkdir()
             write_rival(entrant, folder, precision)
+            check_export(folder)
             for has_map in (False, True) if entrant.table is not None else (False,):
                 field.append(
                     load_rivals(
@@ -222,6 +239,39 @@ def rivals(entrants: Sequence[CTranslate2Entrant], settings: BenchSettings) -> I
                         model_name=entrant.name,
                     )
                 )
+        yield field
+
+
+@contextmanager
+def original_rivals(
+    original: OriginalModel | None, settings: BenchSettings, *, is_converted: bool, say: Say
+) -> Iterator[Field]:
+    """The folder that a run was adopted from, as its owner runs it: by CTranslate2's own conversion
+    in every precision, from files that are removed, and by transformers in float32."""
+    field: Field = []
+    if original is None:
+        yield field
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        for precision in settings.precisions if is_converted else ():
+            folder = Path(temporary) / precision
+            convert_original(original, folder, precision=precision)
+            field.append(
+                load_rivals(
+                    folder,
+                    precision=precision,
+                    shape=original.shape,
+                    source_pieces=original.source.names,
+                    target_pieces=original.target.names,
+                    max_length=original.max_length,
+                    threads=settings.threads,
+                    source_end=original.source.pieces[original.source.end],
+                )
+            )
+        if TRANSFORMERS in settings.against:
+            if "int8" in settings.precisions:
+                say("transformers takes part in fp32 alone: it has no 8-bit products on a CPU")
+            field.append(load_contestant(original))
         yield field
 
 

@@ -37,11 +37,26 @@ EXAMPLES = examples(
     "anydepth bench --shape iwslt14_de_en --exits-histogram 0.6,0.2,0.1,0.05,0.03,0.02",
     "anydepth bench runs/demo/exits --test runs/demo/corpus/test --against ctranslate2  # needs pip "
     "install 'anydepth[ctranslate2]'",
+    "anydepth bench runs/fast --test corpus/test --each-point --against ctranslate2 --against transformers "
+    "--original opus-mt-de-en",
 )
 
 TimedRun = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run directory; --shape can do without.")]
 Test = Annotated[str | None, typer.Option(metavar="PREFIX", help="PREFIX.de and PREFIX.en, plain or .gz.")]
-Against = Annotated[str | None, typer.Option(metavar="ctranslate2", help="Compare with CTranslate2 at full depth.")]
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ctranslate2|transformers",
+        help="Compare with CTranslate2 at full depth, or for an adopted RUN with transformers; may be repeated.",
+    ),
+]
+Original = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="The MarianMT folder that an adopted RUN came from, which rivals run. Default: what RUN has noted.",
+    ),
+]
 Rival = Annotated[
     Path | None,
     typer.Option(
@@ -121,6 +136,7 @@ def bench(
     test: Test = None,
     against: Against = None,
     rival: Rival = None,
+    original: Original = None,
     beside: Beside = None,
     engine: Engines = None,
     int8: Precision = None,
@@ -152,7 +168,6 @@ def bench(
     """Time full depth and early exits, end to end and decoding alone, in rounds that every
     contestant shares."""
     from anydepth.bench.field import BenchSettings
-    from anydepth.bench.shape import Sizes
 
     output = BenchOutput(as_json=as_json, to=to, picture=picture, curve=curve)
     output.check(run, test)
@@ -165,16 +180,16 @@ def bench(
         threads=threads,
         sentences=sentences,
         seed=seed,
-        against=against,
+        against=tuple(dict.fromkeys(against or ())),
         rival=rival,
+        original=original,
         beside=tuple(beside or ()),
         vocabulary=vocabulary,
         has_phases=phases,
     )
     policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
     subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
-    sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
-    timed = None if shape is None else TimedShape(config=shape, sizes=sizes, histogram=exits_histogram)
+    timed = shape and timed_shape(shape, vocab, source_length, output_length, exits_histogram)
     output.write(run_bench(subject, settings) if timed is None else shape_bench(timed, subject, settings))
 
 
@@ -240,6 +255,14 @@ class BenchOutput:
         if self.curve is not None:
             style.save_figure(plot_race(measured.results), self.curve)
         print(bench_json(measured) if self.as_json else bench_table(measured))
+
+
+def timed_shape(config: Path, vocab: int, source_length: int, output_length: int, histogram: str | None) -> TimedShape:
+    """The shape of the settings `config` with sentences of these sizes."""
+    from anydepth.bench.shape import Sizes
+
+    sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
+    return TimedShape(config=config, sizes=sizes, histogram=histogram)
 
 
 def named_policies(named: list[str] | None, *, each_exit: bool, each_point: bool) -> list[str]:

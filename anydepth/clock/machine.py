@@ -37,6 +37,13 @@ def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
     return next(named, platform.processor() or platform.machine())
 
 
+def has_bfloat16(path: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the processor multiplies bfloat16 by itself, as far as the system tells."""
+    lines: Sequence[str] = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(flags.split())
+
+
 def timing_place(engine: Engine, settings: SearchSettings) -> TimingPlace:
     """Where and how `engine` searches here with these settings."""
     return TimingPlace(

@@ -2,7 +2,7 @@
 on the built-in corpus."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -33,7 +33,7 @@ from anydepth.runs.operating_points import Wish, load_points
 from anydepth.runs.run import Run
 from anydepth.runs.word_selections import TableSettings, learn_table
 from anydepth.text.prepare import PrepareSettings, prepare
-from anydepth.training.start import continued_config, continued_run, new_run, resumed_run, train_run
+from anydepth.training.start import continued_config, continued_run, new_run, train_to_the_end
 from anydepth.tuning.tune import TuneSettings, tune_run
 from anydepth.vocabulary.names import FULL, TABLE
 
@@ -59,11 +59,11 @@ def run_demo(to: Path, config: Path | None, exits_config: Path | None, *, say: S
         raise UsageError(
             f"{aligned.folder} was made with other settings than {first}; remove it or choose another --to"
         )
-    train(aligned, lambda: new_run(aligned.folder, first, data, [], overwrite=False), say)
+    train_to_the_end(aligned, lambda: new_run(aligned.folder, first, data, [], overwrite=False), say)
     say(f"\n[4/9] teaching it where to stop, from {aligned.folder} to {run.folder}")
     if run.config_file.exists() and run.config != continued_config(aligned, second, []):
         raise UsageError(f"{run.folder} was made with other settings than {second}; remove it or choose another --to")
-    train(run, lambda: continued_run(run.folder, aligned.folder, second, [], overwrite=False), say)
+    train_to_the_end(run, lambda: continued_run(run.folder, aligned.folder, second, [], overwrite=False), say)
     choose_words(run, text, say)
     tune(run, text, say)
     say("\n[7/9] measuring full depth, fixed exits and tuned policies on the test set")
@@ -105,16 +105,6 @@ def make_data(text: Path, folder: Path, say: Say) -> None:
         source_lang="de", target_lang="en", train=train, valid=valid, test=test, vocab_size=VOCAB_SIZE
     )
     prepare(settings, folder, say=say)
-
-
-def train(run: Run, make_run: Callable[[], Run], say: Say) -> None:
-    """The trained run; training that was interrupted goes on."""
-    if run.weights_file.exists() and run.interrupted_at() is None:
-        say(f"trained already; to train again remove {run.folder}")
-    elif run.config_file.exists():
-        train_run(run.folder, lambda: resumed_run(run.folder, []))
-    else:
-        train_run(run.folder, make_run)
 
 
 def choose_words(run: Run, text: Path, say: Say) -> None:

@@ -150,7 +150,7 @@ def bench_settings(heat: Heat, engine: str) -> BenchSettings:
         beams=(heat.beam,),
         rounds=ROUNDS,
         threads=THREADS,
-        against=CTRANSLATE2 if find_spec(CTRANSLATE2) is not None else None,
+        against=(CTRANSLATE2,) if find_spec(CTRANSLATE2) is not None else (),
     )
 
 

@@ -123,6 +123,28 @@ def replacing_folder(to: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def take_place(new: Path, to: Path) -> None:
+    """Gives the finished folder `new`, which is on the same disk, the name and place of `to`; what
+    was there is removed.
+
+    A kill leaves either of them at `to`, or the old one as `put_back` knows it and the new one where
+    it was.
+    """
+    try:
+        place = real_place(to)
+        put_back(to)
+        old = _beside(place, "old")
+        while not _has_taken_the_place(new, place, old):
+            pass  # as in replacing_folder
+        if old.exists():
+            removed = _beside(place, "tmp")
+            shutil.rmtree(removed, ignore_errors=True)
+            os.replace(old, removed)  # so that what is half removed is never put back
+            shutil.rmtree(removed, ignore_errors=True)
+    except OSError as error:
+        raise cannot_write(to, error) from error
+
+
 def _has_taken_the_place(new: Path, place: Path, old: Path) -> bool:
     """Moves the folder at `place`, if any, to `old` and `new` to `place`; False if the place was
     taken again meanwhile."""

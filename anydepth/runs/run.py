@@ -25,7 +25,17 @@ from anydepth.text.marian import AnyTokenizer, target_side, tokenizer_of
 from anydepth.text.prepared import PreparedData
 
 ADOPTED = "adopted_from"  # in the note on a run's data: the folder of another program's model
+ADOPTED_FILES = "adopted_files"  # beside it: the fingerprint of that folder
 INTERRUPTED = "interrupted"  # the note of weights whose training was stopped: the update
+
+
+@dataclass(frozen=True)
+class Original:
+    """The folder of another program's model, and the fingerprint that it had when it was adopted;
+    empty where that was not noted."""
+
+    folder: str
+    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -157,6 +167,19 @@ class Run:
             )
         return note
 
+    def original(self) -> Original | None:
+        """The folder that the model was adopted from, by this run or by the one that it started
+        from; None where there is none."""
+        note: Mapping[str, object] = self.data_note()
+        if ADOPTED not in note and self.seal.has(self.origin_file):
+            try:
+                found = json_of(self.seal.read(self.origin_file))
+            except Unreadable:
+                return None
+            note = found if isinstance(found, dict) else {}
+        folder, fingerprint = note.get(ADOPTED), note.get(ADOPTED_FILES, "")
+        return Original(folder, str(fingerprint)) if isinstance(folder, str) else None
+
     @property
     def is_joint(self) -> bool:
         """Whether one vocabulary serves both sides."""
@@ -221,6 +244,8 @@ def create_run(
         if origin is not None and start is not None:
             save_tensors(Run(temporary).start_file, start)
             note = {"run": str(origin.folder.resolve()), "weights": known_hash(origin.weights_file)}
+            if (original := origin.original()) is not None:
+                note |= noted_original(original)
             write_text(Run(temporary).origin_file, json.dumps(note, indent=1) + "\n")
         if oracle_scores is not None:
             shutil.copyfile(oracle_scores, Run(temporary).oracle_scores_file)
@@ -272,11 +297,16 @@ def note_data(run: Run, data: PreparedData) -> None:
     write_text(run.data_file, json.dumps(note, indent=1) + "\n")
 
 
-def note_adoption(run: Run, place: Path, languages: tuple[str, str]) -> None:
+def note_adoption(run: Run, original: Original, languages: tuple[str, str]) -> None:
     """Writes which folder an adopted run is from; what it was trained on is not known."""
     source_lang, target_lang = languages
     note = {"folder": "", "fingerprint": "", "source_lang": source_lang, "target_lang": target_lang}
-    write_text(run.data_file, json.dumps({**note, ADOPTED: str(place.resolve())}, indent=1) + "\n")
+    write_text(run.data_file, json.dumps({**note, **noted_original(original)}, indent=1) + "\n")
+
+
+def noted_original(original: Original) -> dict[str, str]:
+    """How a note names the folder that a model was adopted from."""
+    return {ADOPTED: original.folder, ADOPTED_FILES: original.fingerprint}
 
 
 def without_text(note: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from anydepth.config.loading import load_config, save_config, with_changes
 from anydepth.config.schema import Config
 from anydepth.errors import AnydepthError, ConfigError, RunError
 from anydepth.files.locks import one_writer
+from anydepth.messages.say import Say
 from anydepth.model.checkpoint import load_weights
 from anydepth.runs.metrics import read_metrics
 from anydepth.runs.run import Run, create_run, note_data, training_data, usable_data
@@ -151,6 +152,17 @@ def train_run(folder: Path, make_run: Callable[[], Run]) -> None:
             else:
                 reporter.drop_metrics_after(0)
             training.go()
+
+
+def train_to_the_end(run: Run, make_run: Callable[[], Run], say: Say) -> None:
+    """Trains the run that `make_run` makes; training that was interrupted goes on, and what was
+    trained to its end is not trained again."""
+    if run.weights_file.exists() and run.interrupted_at() is None:
+        say(f"trained already; to train again remove {run.folder}")
+    elif run.config_file.exists():
+        train_run(run.folder, lambda: resumed_run(run.folder, []))
+    else:
+        train_run(run.folder, make_run)
 
 
 def start_together(group: Workers, make_run: Callable[[], Run]) -> None:

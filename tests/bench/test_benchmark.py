@@ -36,7 +36,7 @@ from anydepth.search.decoding import SearchSettings
 SIZES = Sizes(vocab=40, source_length=5, output_length=6)
 SHARES = [0.5, 0.25, 0.125, 0.125]
 FAST = BenchSettings(
-    engines=("torch",), precisions=("fp32",), batches=(1, 3), beams=(1, 2), rounds=2, against="ctranslate2"
+    engines=("torch",), precisions=("fp32",), batches=(1, 3), beams=(1, 2), rounds=2, against=("ctranslate2",)
 )
 
 
@@ -267,7 +267,7 @@ def test_a_shape_is_timed_with_exits_as_often_as_asked(run: Run, small_text: str
         beams=(1,),
         rounds=1,
         sentences=4,
-        against="ctranslate2",
+        against=("ctranslate2",),
     )
     bench = bench_shape(
         tiny_config(), "tiny.toml", SIZES, SHARES, settings, units=5, run=run, test=small_text, say=quiet
@@ -306,7 +306,7 @@ def test_an_engine_without_a_precision_is_left_out_unless_it_is_all_there_is() -
         ({"rounds": 0}, r"--rounds 0 leaves nothing"),
         ({"threads": 0}, r"--threads 0 leaves nothing"),
         ({"sentences": 0}, r"--sentences 0 leaves nothing"),
-        ({"against": "marian"}, r"--against marian: ctranslate2 is all that a benchmark compares with"),
+        ({"against": ("marian",)}, r"--against marian: a benchmark compares with ctranslate2 and transformers; write"),
     ],
 )
 def test_settings_that_measure_nothing_are_refused(wrong: dict[str, object], message: str) -> None:
@@ -375,4 +375,4 @@ def test_ctranslate2_takes_the_model_of_a_rival_with_the_same_vocabulary(
     with pytest.raises(
         UsageError, match=r"--rival names the model that CTranslate2 takes; write --against ctranslate2, too"
     ):
-        replace(fast, rival=other, against=None)
+        replace(fast, rival=other, against=())

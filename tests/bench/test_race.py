@@ -21,7 +21,7 @@ from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.run import Run
 
 FAST = BenchSettings(
-    engines=("torch",), precisions=("fp32",), batches=(1, 2), beams=(1,), rounds=2, against="ctranslate2"
+    engines=("torch",), precisions=("fp32",), batches=(1, 2), beams=(1,), rounds=2, against=("ctranslate2",)
 )
 
 
@@ -109,7 +109,7 @@ def test_refusals(run: Run, other: Path, text: str, tmp_path: Path) -> None:
 
 
 def test_a_shape_alone_has_no_words_to_select() -> None:
-    settings = replace(FAST, vocabulary="table:20", against=None)
+    settings = replace(FAST, vocabulary="table:20", against=())
     sizes = Sizes(vocab=30, source_length=5, output_length=6)
     with pytest.raises(UsageError, match=r"--vocabulary selects the words of a RUN, and a --shape alone has none"):
         bench_shape(tiny_config(), "tiny.toml", sizes, [0.25] * 4, settings, units=0, say=quiet)

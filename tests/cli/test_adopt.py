@@ -69,3 +69,47 @@ def test_a_bad_folder_is_refused_and_nothing_is_written(adopted: Path) -> None:
     assert_refused(outcome, f"{adopted} has no config.json, which every MarianMT model has")
     assert_refused(anydepth("adopt", adopted / "opus", "--to", adopted / "run"), "exists already; choose another --to")
     assert not (adopted / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--minutes", 5], "--minutes is for learning exits, which needs text; give --text FILE, too"),
+        (["--trunk", "frozen"], "--trunk is for learning exits, which needs text; give --text FILE, too"),
+        (["--text", "MONO", "--trunk", "thawed"], "--trunk thawed is unknown; use trained or frozen"),
+        (["--text", "MONO", "--minutes", 0], "--minutes 0 is the time for everything; give one above 0"),
+        (["--text", "none.de"], "--text none.de is not a file; give text in the source language"),
+        (["--text", "EMPTY"], "has 0 different lines, and exits are learned from at least 1,000; give more text"),
+        (["--text", "MONO"], "has 68 different lines, and exits are learned from at least 1,000; give more text"),
+        (["--text", "LATIN"], "latin.de line 1 is not valid UTF-8"),
+    ],
+)
+def test_text_and_times_that_teach_nothing_are_refused_and_nothing_is_written(
+    adopted: Path, tmp_path: Path, arguments: list[object], words: str
+) -> None:
+    (tmp_path / "empty.de").write_bytes(b"")
+    (tmp_path / "latin.de").write_bytes("größer\n".encode("latin-1") * 1200)
+    places = {"MONO": adopted / "train.de", "EMPTY": tmp_path / "empty.de", "LATIN": tmp_path / "latin.de"}
+    given = [places.get(str(each), each) for each in arguments]
+    assert_refused(anydepth("adopt", adopted / "opus", *given, "--to", tmp_path / "new"), words)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["empty.de", "latin.de"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("trunk", ["trained", "frozen"])
+def test_the_whole_way_ends_with_a_table_and_a_run_that_wishes_choose_from(
+    adopted: Path, tmp_path: Path, trunk: str
+) -> None:
+    text = "".join(f"{german}\n" for german, _ in small_pairs(1200))
+    (tmp_path / "mono.de").write_text(text, encoding="utf-8")
+    options = ("--text", tmp_path / "mono.de", "--minutes", 3, "--trunk", trunk)
+    outcome = done("adopt", adopted / "opus", *options, "--to", tmp_path / "run")
+    lines = outcome.out.splitlines()
+    assert lines[0].split()[:3] == ["policy", "AE", "BLEU"] and lines[1].startswith("original  full depth")
+    assert lines[-1] == str(tmp_path / "run")
+    assert ("full depth is the original's: all " in outcome.err) == (trunk == "frozen")
+    translated = done("translate", tmp_path / "run", "--average-exit", 3, stdin=text.encode()[:200])
+    assert translated.out.strip()
+    bench = ("--against", "ctranslate2", "--each-point", "--rounds", 1, "--sentences", 4, "--batch", 2, "--beam", 1)
+    timed = done("bench", tmp_path / "run", "--test", adopted / "test", *bench)
+    assert f"others run {adopted / 'opus'}" in timed.out

@@ -65,7 +65,10 @@ def test_phases_tell_the_shares_of_the_native_engine_with_the_looks_first(run: P
         (["RUN", "--test", "TEST", "--engine", "torhc"], "there is no engine 'torhc'; did you mean torch?"),
         (["RUN", "--test", "TEST", "--batch", "0"], "--batch 0 leaves nothing to measure"),
         (["RUN", "--test", "TEST", "--rounds", "0"], "--rounds 0 leaves nothing to measure"),
-        (["RUN", "--test", "TEST", "--against", "marian"], "--against marian: ctranslate2 is all"),
+        (
+            ["RUN", "--test", "TEST", "--against", "marian"],
+            "--against marian: a benchmark compares with ctranslate2 and transformers",
+        ),
         (["RUN", "--test", "TEST", "--picture", "bench.gif"], "a figure is written as .png, .svg or .pdf"),
         (["RUN", "--test", "TEST", "--to", "/none/bench.json"], "must be a file in a folder that exists"),
         (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from anydepth.errors import AnydepthError, UsageError
-from anydepth.files.atomic import put_back, replacing, replacing_folder, write_bytes, write_text
+from anydepth.files.atomic import put_back, replacing, replacing_folder, take_place, write_bytes, write_text
 
 
 def test_what_is_written_is_there_and_nothing_else(tmp_path: Path) -> None:
@@ -122,6 +122,40 @@ def device_of(path: Path) -> tuple[int, int]:
     """What tells a device node from any other file: its kind with permissions, and its number."""
     found = path.stat()
     return found.st_mode, found.st_rdev
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_a_finished_folder_takes_a_place_and_a_kill_on_the_way_loses_neither(
+    moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, place, left = tmp_path / "made", tmp_path / "place", [moves]
+    for folder in (new, place):
+        folder.mkdir()
+        (folder / "name").write_text(folder.name, encoding="utf-8")
+    move = os.replace
+
+    def move_until_killed(source: Path, target: Path) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        move(source, target)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(os, "replace", move_until_killed)
+        with pytest.raises(KeyboardInterrupt):
+            take_place(new, place)
+    put_back(place)
+    assert (place / "name").read_text(encoding="utf-8") == ("made" if moves == 2 else "place")
+    assert new.exists() == (moves < 2)
+    if new.exists():
+        take_place(new, place)
+    assert (place / "name").read_text(encoding="utf-8") == "made" and not new.exists()
+
+
+def test_a_finished_folder_goes_where_nothing_is(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    take_place(tmp_path / "made", tmp_path / "place")
+    assert [each.name for each in tmp_path.iterdir()] == ["place"]
 
 
 def test_a_link_to_a_file_stays_and_the_file_is_replaced_whole(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from anydepth.inference.adopt.model_folder import PICKLED_WEIGHTS, ModelFolder
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import save_tensors
 from anydepth.model.memory import check_memory
-from anydepth.runs.run import Run, check_place, note_adoption
+from anydepth.runs.run import Original, Run, check_place, note_adoption
 from anydepth.text.marian import MarianTokenizer
 from anydepth.text.prepared import LANGUAGE
 
@@ -54,7 +54,7 @@ def adopt(
     if model.weights_name == PICKLED_WEIGHTS:
         say(f"{place / PICKLED_WEIGHTS} is a pickle: only its tensors were read (weights_only), nothing was executed")
     with one_writer(run.folder), replacing_folder(run.folder) as temporary:
-        write_run(Run(temporary), model, place)
+        write_run(Run(temporary), model, ModelFolder(place))
     config = model.settings.config
     say(
         f"{run.folder}: {config.model.encoder.blocks}+{config.model.blocks} blocks of width "
@@ -88,12 +88,12 @@ def read_model(folder: ModelFolder, source_lang: str | None = None, target_lang:
     return AdoptedModel(settings, tokenizers, languages, tensors, name)
 
 
-def write_run(run: Run, model: AdoptedModel, place: Path) -> None:
+def write_run(run: Run, model: AdoptedModel, folder: ModelFolder) -> None:
     """Fills the folder of a run, and seals it."""
     (run.folder / "checkpoints").mkdir()
     for name, tokenizer in model.tokenizers.items():
         tokenizer.save(run.folder / name)
-    note_adoption(run, place, model.languages)
+    note_adoption(run, Original(str(folder.path.resolve()), folder.fingerprint()), model.languages)
     save_config(model.settings.config, run.config_file)
     save_tensors(run.weights_file, model.tensors)
     run.seal.make()

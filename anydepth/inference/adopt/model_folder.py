@@ -1,6 +1,7 @@
 """A stranger's model folder, of which nothing is believed before it was looked at, and nothing is
 executed."""
 
+import hashlib
 import struct
 import zipfile
 from pathlib import Path
@@ -11,12 +12,18 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from anydepth.errors import AdoptionError, CorpusError
+from anydepth.files.checksums import known_hash
 from anydepth.files.reading import MEDIUM, Unreadable, check_regular, json_of, read_bytes
 from anydepth.text.marian import check_spm
 
 SETTINGS = 2**20  # bytes of a file of settings; the largest that are known have a few thousand
 WEIGHTS = "model.safetensors"
 PICKLED_WEIGHTS = "pytorch_model.bin"
+# All that makes a model what it is.
+FILES = (
+    *("config.json", "generation_config.json", "tokenizer_config.json", "added_tokens.json"),
+    *("source.spm", "target.spm", "vocab.json", "target_vocab.json", WEIGHTS, PICKLED_WEIGHTS),
+)
 # Before this version torch.load(weights_only=True) could be made to execute code (CVE-2025-32434) or to
 # write where it must not (CVE-2026-24747).
 SAFE_TORCH = (2, 10)
@@ -89,6 +96,15 @@ class ModelFolder:
         if self.has(PICKLED_WEIGHTS):
             return self._pickled_tensors(self.place(PICKLED_WEIGHTS)), PICKLED_WEIGHTS
         raise AdoptionError(f"{self.path} has neither {WEIGHTS} nor {PICKLED_WEIGHTS}, so there are no weights to take")
+
+    def fingerprint(self) -> str:
+        """What distinguishes the model from all others, wherever its folder is: the names and the
+        contents of its files."""
+        digest = hashlib.sha256()
+        for name in FILES:
+            if self.has(name):
+                digest.update(f"{name} {known_hash(self.place(name))}\n".encode())
+        return digest.hexdigest()
 
     def _object(self, name: str, *, most: int) -> dict[str, Any]:
         try:

@@ -17,6 +17,7 @@ from anydepth.exits.parsing import parse_policy
 from anydepth.files.atomic import replacing_folder, write_text
 from anydepth.files.checksums import checked_object, file_hash, with_checksum
 from anydepth.files.locks import one_writer
+from anydepth.inference.export.huggingface_text import text_files
 from anydepth.inference.export.vocabulary_map import MAP_NAME, vocabulary_map
 from anydepth.messages.say import Say
 from anydepth.model.attention import Attention
@@ -27,6 +28,7 @@ from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.models import load_model
 from anydepth.runs.run import Run, changing
 from anydepth.search.decoding import SearchSettings
+from anydepth.text.marian import AnyTokenizer, MarianTokenizer
 from anydepth.text.tokenizer import BOS, EOS, UNK
 from anydepth.vocabulary.lexical_table import TableSelection
 from anydepth.vocabulary.names import TABLE
@@ -65,18 +67,34 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
     source_pieces, target_pieces = (tokenizer.pieces(range(tokenizer.size)) for tokenizer in (source, target))
     words = RunVocabulary(run).selection(TABLE) if run.seal.has(run.table_file) else None
     with changing(run.folder) if to is None else one_writer(to), replacing_folder(folder) as temporary:
-        write_ctranslate2(model, source_pieces, target_pieces, temporary, exit=exit, quantization=quantization)
-        for file in sorted(run.folder.glob("tokenizer*.model")):
-            (temporary / file.name).write_bytes(run.seal.read(file))
+        write_ctranslate2(
+            model,
+            source_pieces,
+            target_pieces,
+            temporary,
+            exit=exit,
+            quantization=quantization,
+            unknown=unknown_piece(target),
+        )
+        for name, data in text_files(run).items():
+            (temporary / name).write_bytes(data)
         if isinstance(words, TableSelection):
             write_text(temporary / MAP_NAME, vocabulary_map(words, source_pieces, target_pieces))
         write_checksums(temporary, weights=weights_fingerprint(run))
     mapped = "" if words is None else f"; use_vmap=True chooses among the words of {words.name}"
-    say(
-        f"{folder}: exit {exit} of {model.blocks}, {quantization or 'float32'}; tokenize each line with a "
-        f"space before it, as here{mapped}"
-    )
+    cut = "tokenize each line with a space before it, as here"
+    if isinstance(source, MarianTokenizer):
+        cut = "cut lines with source.spm, without an end, or with MarianTokenizer, whose files are there"
+    say(f"{folder}: exit {exit} of {model.blocks}, {quantization or 'float32'}; {cut}{mapped}")
     return folder
+
+
+def unknown_piece(tokenizer: AnyTokenizer) -> str:
+    """What stands for a piece that the vocabulary lacks; an adopted one has a word of its own for
+    that."""
+    if isinstance(tokenizer, MarianTokenizer):
+        return tokenizer.vocabulary.pieces[tokenizer.vocabulary.unknown]
+    return tokenizer.pieces([UNK])[0]
 
 
 def write_checksums(folder: Path, *, weights: str | None, to_format: str = FORMAT) -> None:
@@ -114,13 +132,15 @@ def write_ctranslate2(
     *,
     exit: int,
     quantization: str | None,
+    unknown: str | None = None,
 ) -> None:
-    """Writes `model` cut at `exit` into the existing `folder`."""
+    """Writes `model` cut at `exit` into the existing `folder`; pieces that it does not know become
+    `unknown`, which is UNK's unless given."""
     spec = make_spec(model, exit=exit)
     spec.register_source_vocabulary(list(source_pieces))
     spec.register_target_vocabulary(list(target_pieces))
     spec.config.bos_token = spec.config.decoder_start_token = target_pieces[BOS]
-    spec.config.eos_token, spec.config.unk_token = target_pieces[EOS], target_pieces[UNK]
+    spec.config.eos_token, spec.config.unk_token = target_pieces[EOS], unknown or target_pieces[UNK]
     spec.config.add_source_eos = True
     spec.validate()
     spec.optimize(quantization=quantization)

@@ -1,7 +1,8 @@
 """The vocabularies and tokenizers of a run as MarianMT's files, and the order of words that they
-have."""
+have; and what other exports have of them."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +16,7 @@ from anydepth.runs.run import Run
 from anydepth.text.marian import END_PIECE, PAD_PIECE, UNKNOWN_PIECE, AnyTokenizer, MarianTokenizer
 from anydepth.text.tokenizer import BOS, EOS, PAD, UNK
 
+VOCABULARY_NAME = "vocab.json"
 # Merged into a SentencePiece model it sets normalizer_spec.add_dummy_prefix: here a space is put
 # before every text, there the model has to do it.
 DUMMY_PREFIX = b"\x1a\x02\x18\x01"
@@ -40,7 +42,7 @@ class ExportedText:
 def exported_text(run: Run, model: Transformer) -> ExportedText:
     """What MarianMT's format has of the run's words."""
     source, target = run.tokenizers()
-    files = {**_spm_files(source, target), **_vocabulary_files(run, source, target)}
+    files = {**_spm_files(source, target), **_vocabulary_files(run, [_rows(source), _rows(target)], target)}
     words = target.size
     bias = torch.zeros(words) if model.output_bias is None else model.output_bias.detach().float()
     if not isinstance(target, MarianTokenizer) or not isinstance(source, MarianTokenizer):
@@ -70,6 +72,17 @@ def exported_text(run: Run, model: Transformer) -> ExportedText:
     )
 
 
+def text_files(run: Run) -> dict[str, bytes]:
+    """What programs that run the model in our numbering need to make tokens of text: our
+    SentencePiece models, or the files of an adopted run's tokenizer with our number of each
+    piece."""
+    source, target = run.tokenizers()
+    if not isinstance(source, MarianTokenizer):
+        return {file.name: run.seal.read(file) for file in sorted(run.folder.glob("tokenizer*.model"))}
+    numbers = [{name: number for number, name in enumerate(each.pieces(range(each.size)))} for each in (source, target)]
+    return {**_spm_files(source, target), **_vocabulary_files(run, numbers, target)}
+
+
 def _spm_files(source: AnyTokenizer, target: AnyTokenizer) -> dict[str, bytes]:
     """source.spm and target.spm: as they were adopted, or ours with a space before every text."""
     if isinstance(source, MarianTokenizer) and isinstance(target, MarianTokenizer):
@@ -79,10 +92,11 @@ def _spm_files(source: AnyTokenizer, target: AnyTokenizer) -> dict[str, bytes]:
     return dict(zip(("source.spm", "target.spm"), models, strict=True))
 
 
-def _vocabulary_files(run: Run, source: AnyTokenizer, target: AnyTokenizer) -> dict[str, bytes]:
-    """vocab.json, target_vocab.json where there are two vocabularies, and tokenizer_config.json."""
-    names = ["vocab.json"] if run.is_joint else ["vocab.json", "target_vocab.json"]
-    files = {name: _json(_rows(each)) for name, each in zip(names, (source, target), strict=False)}
+def _vocabulary_files(run: Run, numbers: Sequence[dict[str, int]], target: AnyTokenizer) -> dict[str, bytes]:
+    """vocab.json, target_vocab.json where there are two vocabularies, and tokenizer_config.json;
+    `numbers` are those of the source's pieces and of the target's."""
+    names = [VOCABULARY_NAME] if run.is_joint else [VOCABULARY_NAME, "target_vocab.json"]
+    files = {name: _json(each) for name, each in zip(names, numbers, strict=False)}
     note = run.data_note()
     settings = {
         "tokenizer_class": TOKENIZER_CLASS,

@@ -12,6 +12,7 @@ from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting
 from anydepth.files.atomic import put_back, replacing_folder, write_bytes, write_text
 from anydepth.files.checksums import checked_object, file_hash, with_checksum
 from anydepth.files.reading import MEDIUM, checked, plain_name, read_bytes, shown
+from anydepth.inference.export.huggingface_text import VOCABULARY_NAME, text_files
 from anydepth.messages.say import Say
 from anydepth.runs.fingerprints import weights_fingerprint
 from anydepth.runs.models import load_model
@@ -52,9 +53,7 @@ block<n>.onnx      states [row, {dim}], keys, values [row, {heads}, time, {head_
 classifier<n>.onnx states [row, {dim}] -> logits [row, {vocab}]
                    The scores of all words for tokens that leave at exit n; {classifiers}.
 {adapters}{halting}
-tokenizer*.model   SentencePiece models, of the source and of the target or of both. A text is
-                   encoded with a space put before it, and decoded tokens lose their first space.
-
+{text}
 Greedy translation of one sentence: run encoder, and source<n> for all n. Begin with the token 1.
 For each position run embedding, then for n = 1, 2, ... keys_values<n>, whose result joins those of
 earlier positions, and block<n>, until the token leaves. Of the state that it left with
@@ -64,6 +63,19 @@ the translation.
 
 {points}
 {words}"""
+# What the description says of the tokenizer: of a run that was trained here, and of an adopted one.
+OWN_TEXT = """\
+tokenizer*.model   SentencePiece models, of the source and of the target or of both. A text is
+                   encoded with a space put before it, and decoded tokens lose their first space.
+"""
+ADOPTED_TEXT = """\
+vocab.json         The token of each piece, in the numbering of these graphs, which is not that of the
+                   folder that the model was adopted from. target_vocab.json, where it is there, has
+                   the target's. A piece that is missing is <unk>, a word like any other here.
+source.spm         The SentencePiece models of that folder, which cut texts into these pieces. A
+target.spm         leading >>xx<< is a piece of its own. transformers' MarianTokenizer loads all of
+                   these, with tokenizer_config.json, and does both.
+"""
 # What the description says of adapters, where there are any.
 ADAPTERS = """\
 adapter<n>.onnx    states [row, {dim}] -> scored_states [row, {dim}]
@@ -145,13 +157,15 @@ def export_onnx(run: Run, *, int8: bool, say: Say) -> Path:
     model, folder = load_model(run), export_folder(run, int8=int8)
     has_points = bool(kept_points(run))
     has_words = run.seal.has(run.table_file)
-    copied = sorted(run.folder.glob("tokenizer*.model"))
-    copied += [file for file, is_there in ((run.points_file, has_points), (run.table_file, has_words)) if is_there]
+    text = text_files(run)
+    copied = [file for file, is_there in ((run.points_file, has_points), (run.table_file, has_words)) if is_there]
     with changing(run.folder), replacing_folder(folder) as temporary:
         graphs = write_graphs(model, temporary, int8=int8)
-        for file in copied:
-            write_bytes(temporary / file.name, run.seal.read(file))
-        readme = describe_export(model, int8=int8, has_points=has_points, has_words=has_words)
+        for name, data in (text | {file.name: run.seal.read(file) for file in copied}).items():
+            write_bytes(temporary / name, data)
+        readme = describe_export(
+            model, int8=int8, has_points=has_points, has_words=has_words, is_adopted=VOCABULARY_NAME in text
+        )
         write_text(temporary / "README.txt", readme)
         manifest = {
             "format": FORMAT,
@@ -183,7 +197,9 @@ def write_graphs(model: AdaptiveTransformer, folder: Path, *, int8: bool) -> dic
     return files
 
 
-def describe_export(model: AdaptiveTransformer, *, int8: bool, has_points: bool, has_words: bool = False) -> str:
+def describe_export(
+    model: AdaptiveTransformer, *, int8: bool, has_points: bool, has_words: bool = False, is_adopted: bool = False
+) -> str:
     """What each graph takes and gives, and what else translating needs."""
     config = model.config
     return DESCRIPTION.format(
@@ -198,6 +214,7 @@ def describe_export(model: AdaptiveTransformer, *, int8: bool, has_points: bool,
         classifiers=_classifiers(model),
         adapters=ADAPTERS.format(dim=config.decoder.dim) if config.exit_adapter else "",
         halting=_halting(model.halting).format(dim=config.decoder.dim, blocks=config.blocks),
+        text=ADOPTED_TEXT if is_adopted else OWN_TEXT,
         points=POINTS if has_points else NO_POINTS,
         words=WORDS if has_words else NO_WORDS,
     )
