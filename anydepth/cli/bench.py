@@ -189,7 +189,7 @@ def bench(
     )
     policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
     subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
-    timed = shape and timed_shape(shape, vocab, source_length, output_length, exits_histogram)
+    timed = None if shape is None else timed_shape(shape, vocab, source_length, output_length, exits_histogram)
     output.write(run_bench(subject, settings) if timed is None else shape_bench(timed, subject, settings))
 
 
