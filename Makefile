@@ -74,7 +74,8 @@ bench: demo .venv/dev
 	$(BIN)/python benchmarks/tuning.py runs/demo/exits --valid runs/demo/corpus/valid
 	$(BIN)/python benchmarks/native_engine.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
 	$(BIN)/python benchmarks/onnx_step.py
-	$(BIN)/python benchmarks/serving.py --run runs/demo/exits --source-file runs/demo/corpus/test.de --overload 60
+	$(BIN)/python benchmarks/serving.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
+	$(BIN)/python benchmarks/overload.py --run runs/demo/exits --source-file runs/demo/corpus/test.de --seconds 60
 
 clean:
 	rm -rf .venv runs build *.egg-info

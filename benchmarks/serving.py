@@ -1,38 +1,29 @@
 """What serving costs: the server against `anydepth translate`, against a plain server around
-CTranslate2, one request alone, and twice as many requests as it can answer.
+CTranslate2, and one request alone.
 
     python benchmarks/serving.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
 
 Servers are processes of one thread of search each. The clients are this process, on loopback alone,
 with a sentence a request and connections that stay open. Contestants take turns in interleaved
 rounds; a ratio is the median over the rounds, with the smallest and the largest. Beside the clock
-stands the CPU time of the contestant's own process, which a busy machine does not change. Overload
-sends requests at twice the rate that was measured, whether or not answers come, for --overload
-seconds.
+stands the CPU time of the contestant's own process, which a busy machine does not change. More
+requests than it can answer are the matter of overload.py.
 """
 
 import argparse
-import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 
-ROOT = Path(__file__).parents[1]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-PATIENCE = 120.0
-MOST_ON_THEIR_WAY = 800  # requests of an overload
-MET = 200
-NO_ANSWER = 0
+from server_load import ENVIRONMENT, MET, RunningServer, Turn, ask_all, question_of, served, started
 
 RIVAL = """
 import socket, sys
@@ -58,89 +49,6 @@ uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off")).run(soc
 """
 
 
-@dataclass(frozen=True)
-class RunningServer:
-    """A server in a process of its own."""
-
-    port: int
-    process: int
-
-    def cpu_seconds(self) -> float:
-        """The CPU time that it has taken so far."""
-        fields = Path(f"/proc/{self.process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_bytes(self) -> int:
-        """The memory that it takes."""
-        pages = int(Path(f"/proc/{self.process}/statm").read_text(encoding="utf-8").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-@dataclass
-class Turn:
-    """What became of the requests of a turn: the seconds of each by its status."""
-
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    latencies: dict[int, list[float]] = field(default_factory=dict)
-
-    @property
-    def met(self) -> list[float]:
-        """The seconds of those that were met."""
-        return self.latencies.get(MET, [])
-
-    @property
-    def per_second(self) -> float:
-        """How many were met a second."""
-        return len(self.met) / self.seconds
-
-    @property
-    def cpu_ms(self) -> float:
-        """Milliseconds of CPU time for each that was met."""
-        return 1000 * self.cpu_seconds / max(len(self.met), 1)
-
-    def percentile(self, percent: int) -> float:
-        """Milliseconds within which so many percent of those that were met were met."""
-        return 1000 * (quantiles(self.met, n=100)[percent - 1] if len(self.met) > 1 else sum(self.met))
-
-
-class Connections:
-    """Connections to a server, each for one request at a time."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-
-    async def ask(self, body: bytes, turn: Turn) -> None:
-        """Asks once, and notes the status and the seconds."""
-        begun, status = time.perf_counter(), NO_ANSWER
-        with suppress(OSError, asyncio.IncompleteReadError):
-            status = await asyncio.wait_for(self._answered(body), PATIENCE)
-        turn.latencies.setdefault(status, []).append(time.perf_counter() - begun)
-
-    async def _answered(self, body: bytes) -> int:
-        """The status of the answer. A connection that the server closed while nobody used it is
-        replaced, as every client does."""
-        while self.free:
-            with suppress(ConnectionError, asyncio.IncompleteReadError):
-                return await self._over(*self.free.pop(), body)
-        return await self._over(*await asyncio.open_connection("127.0.0.1", self.port), body)
-
-    async def _over(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> int:
-        head = f"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-        writer.write(head.encode() + b"\r\n\r\n" + body)
-        answer = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = re.search(rb"content-length: ([0-9]+)", answer)
-        assert length is not None
-        await reader.readexactly(int(length[1]))
-        self.free.append((reader, writer))
-        return int(answer[9:12])
-
-    def close(self) -> None:
-        for _, writer in self.free:
-            writer.close()
-
-
 def main() -> None:
     """Prints a table for each question."""
     options = parse_options()
@@ -150,8 +58,6 @@ def main() -> None:
         with served(options.run) as ours, rival_served(rival, options.run) as theirs:
             compare_throughput(options, sentences, ours, theirs)
             measure_overhead(options, sentences, ours)
-            if options.overload > 0:
-                overload(options, sentences, ours)
 
 
 def parse_options() -> argparse.Namespace:
@@ -162,36 +68,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--policy", help="the adaptive policy; default: the cheapest that loses no BLEU")
-    parser.add_argument("--overload", type=float, default=600.0, help="seconds; 0: none")
     return parser.parse_args()
-
-
-@contextmanager
-def started(command: Sequence[object]) -> Iterator[RunningServer]:
-    """A server, once it has said at which port it listens."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
-        process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, env=ENVIRONMENT)
-        try:
-            yield RunningServer(port_said(process, log.fileno()), process.pid)
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def port_said(process: "subprocess.Popen[bytes]", log: int) -> int:
-    """The port that a server that is starting says it listens at."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        if found := re.search(rb'"event": "listening".*"port": ?([0-9]+)', os.pread(log, 10_000, 0)):
-            return int(found[1])
-        time.sleep(0.1)
-    raise SystemExit(f"a server has not started: {os.pread(log, 10_000, 0).decode()}")
-
-
-def served(run: Path) -> AbstractContextManager[RunningServer]:
-    """Our server, without a limit of its rate."""
-    limits = ["--requests-per-minute", 0, "--connections", 5000, "--waiting", 400]
-    return started([sys.executable, "-m", "anydepth", "serve", run, "--port", 0, "--threads", 1, *limits])
 
 
 def rival_served(model: Path, run: Path) -> AbstractContextManager[RunningServer]:
@@ -207,31 +84,6 @@ def exported(run: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "anydepth", "export", run, "--format", "ctranslate2", "--to", to]
     subprocess.run(list(map(str, command)), check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     return to
-
-
-def question_of(sentence: str, policy: str | None = None) -> bytes:
-    """A question from German to English."""
-    budget = {} if policy is None else {"policy": policy}
-    return json.dumps({"q": sentence, "source": "de", "target": "en", **budget}).encode()
-
-
-def ask_all(server: RunningServer, questions: Sequence[bytes], clients: int) -> Turn:
-    """All questions, by so many clients, each of which asks again when it is answered."""
-
-    async def asking() -> Turn:
-        waiting, connections, turn = iter(questions), Connections(server.port), Turn()
-
-        async def one_client() -> None:
-            for question in waiting:
-                await connections.ask(question, turn)
-
-        begun, cpu = time.perf_counter(), server.cpu_seconds()
-        await asyncio.gather(*(one_client() for _ in range(clients)))
-        turn.seconds, turn.cpu_seconds = time.perf_counter() - begun, server.cpu_seconds() - cpu
-        connections.close()
-        return turn
-
-    return asyncio.run(asking())
 
 
 def by_command(run: Path, sentences: Sequence[str], policy: str | None) -> Turn:
@@ -317,43 +169,6 @@ def measure_overhead(options: argparse.Namespace, sentences: Sequence[str], ours
         searches.append(time.perf_counter() - begun)
         overheads.append(asked - searches[-1])
     print(f"one request alone: p50 {1000 * median(overheads):.2f} ms beyond {1000 * median(searches):.2f} ms of search")
-
-
-def overload(options: argparse.Namespace, sentences: Sequence[str], ours: RunningServer) -> None:
-    """Twice as many requests as can be answered, then a rest, then what can be answered again."""
-    questions = [question_of(each) for each in sentences]
-    before = ask_all(ours, questions, options.clients)
-    rate, memory = 2 * before.per_second, list[int]()
-    turn = asyncio.run(flood(ours, questions, rate=rate, seconds=options.overload, memory=memory))
-    time.sleep(2)
-    after = ask_all(ours, questions, options.clients)
-    counts = {status: len(own) for status, own in sorted(turn.latencies.items())}
-    settled, largest = memory[len(memory) // 4], max(memory)
-    print(f"overload: {rate:.0f} requests/s for {options.overload:.0f} s; answers by status: {counts}")
-    print(f"  met: {turn.per_second:.1f}/s, p50 {turn.percentile(50):.0f} ms, p99 {turn.percentile(99):.0f} ms")
-    print(f"  memory: {settled / 2**20:.0f} MiB after a quarter, {100 * (largest / settled - 1):+.1f}% at most then")
-    print(f"  afterwards: {after.per_second / before.per_second:.2f} of the throughput before")
-
-
-async def flood(
-    server: RunningServer, questions: Sequence[bytes], *, rate: float, seconds: float, memory: list[int]
-) -> Turn:
-    """Requests at a rate, whether or not answers come."""
-    turn, connections, running = Turn(), Connections(server.port), set[asyncio.Task[None]]()
-    begun, sent = time.perf_counter(), 0
-    while (now := time.perf_counter() - begun) < seconds:
-        while sent < now * rate and len(running) < MOST_ON_THEIR_WAY:
-            task = asyncio.create_task(connections.ask(questions[sent % len(questions)], turn))
-            running.add(task)
-            task.add_done_callback(running.discard)
-            sent += 1
-        if now >= len(memory) * seconds / 40:
-            memory.append(server.resident_bytes())
-        await asyncio.sleep(0.002)
-    await asyncio.gather(*running)
-    turn.seconds = time.perf_counter() - begun
-    connections.close()
-    return turn
 
 
 if __name__ == "__main__":

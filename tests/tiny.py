@@ -36,6 +36,11 @@ FFN_DIM, ENCODER_BLOCKS, ENCODER_DIM, ENCODER_FFN_DIM = 20, 2, 16, 28
 SOURCE_VOCAB, TARGET_VOCAB = 19, 23
 FIRST_WORD = 4  # after the control pieces
 
+# Of processes of their own. Modules of the tests themselves are not found by the server that forks.
+PRELOADED = [
+    *("torch._dynamo", "sentencepiece", "rich.progress", "pytest"),
+    *("anydepth.training.start", "anydepth.bleu_oracle.scoring", "anydepth.runs.operating_points"),
+]
 ALONE = Workers(0, 1, torch.device("cpu"))
 
 
@@ -144,10 +149,10 @@ def train(run: Run, data: PreparedData, *, resume: bool = False, score_exits: Sc
 
 
 def in_own_process(body: Callable[..., None], *arguments: Any) -> ForkServerProcess:
-    """A process that runs `body`, already started. It is forked from a server that has torch
-    loaded, so it starts at once."""
+    """A process that runs `body`, already started. It is forked from a server that has loaded what
+    such bodies import, so it starts at once."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["torch._dynamo", "safetensors.torch", "sentencepiece", "pydantic", "rich.progress"])
+    context.set_forkserver_preload(PRELOADED)
     process = context.Process(target=body, args=arguments)
     process.start()
     return process

@@ -1,6 +1,7 @@
 """What a server counts, for Prometheus; every label has few values, whoever asks for whatever."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -15,7 +16,8 @@ SENTENCES = tuple(float(2**power) for power in range(TOGETHER.bit_length() + 4))
 
 
 class ServerCounters:
-    """Requests, searches and depths since the server started."""
+    """Requests, searches and depths since the server started. What a label stands for is looked up
+    once: the values are few."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second figure for each, which nobody asked for
@@ -33,24 +35,28 @@ class ServerCounters:
         self.target_tokens = Counter(named("target_tokens"), "Target tokens written", ["pair"], registry=own)
         self.exits = Counter(named("exit_tokens"), "Target tokens by their exit", ["pair", "exit"], registry=own)
         self.saved = Counter(named("saved_blocks"), "Blocks that target tokens did without", ["pair"], registry=own)
+        self.requests_of, self.seconds_of = cache(self.requests.labels), cache(self.seconds.labels)
+        self.batches_of, self.exits_of = cache(self.batches.labels), cache(self.exits.labels)
+        self.source_tokens_of = cache(self.source_tokens.labels)
+        self.target_tokens_of, self.saved_of = cache(self.target_tokens.labels), cache(self.saved.labels)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Counts an answer; `route` is a path that there is, or one word for all others."""
-        self.requests.labels(route, str(status)).inc()
-        self.seconds.labels(route).observe(seconds)
+        self.requests_of(route, str(status)).inc()
+        self.seconds_of(route).observe(seconds)
 
     def count_search(self, pair: str, sentences: int) -> None:
         """Counts how many sentences are searched together."""
-        self.batches.labels(pair).observe(sentences)
+        self.batches_of(pair).observe(sentences)
 
     def count_translations(self, pair: str, translations: Sequence[Translation], *, blocks: int) -> None:
         """Counts the tokens of translated sentences by their exits."""
         exits = [left for each in translations for left in each.exits]
-        self.source_tokens.labels(pair).inc(sum(each.source_length for each in translations))
-        self.target_tokens.labels(pair).inc(len(exits))
-        self.saved.labels(pair).inc(sum(blocks - left for left in exits))
+        self.source_tokens_of(pair).inc(sum(each.source_length for each in translations))
+        self.target_tokens_of(pair).inc(len(exits))
+        self.saved_of(pair).inc(sum(blocks - left for left in exits))
         for n in set(exits):
-            self.exits.labels(pair, str(n)).inc(exits.count(n))
+            self.exits_of(pair, str(n)).inc(exits.count(n))
 
     def page(self, pairs: ServedPairs) -> bytes:
         """All figures as Prometheus reads them."""

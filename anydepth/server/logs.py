@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 FIELDS = "fields"  # what a record brings beside its message
+JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 class JsonLines(logging.Formatter):
@@ -22,7 +23,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             values["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(values, ensure_ascii=False)
+        return JSON.encode(values)
 
 
 def log_to_stderr() -> None:

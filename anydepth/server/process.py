@@ -21,6 +21,7 @@ from anydepth.server.serving_limits import ServingLimits
 LOG = logging.getLogger(__name__)
 KEPT_ALIVE = 15  # seconds that a connection may be idle
 LARGEST_HEAD = 16 * 1024  # bytes of the lines before the body
+MOST_HELD = 64 * 1024  # bytes that wait for others to be written with
 TOO_MANY = RawAnswer("503 Service Unavailable", "the server has more connections than it can; try again soon")
 
 
@@ -33,6 +34,57 @@ class ServingPlace:
     proxies: Sequence[str] = ()
 
 
+class JoinedWrites(asyncio.Transport):
+    """A connection on which what is written in one turn of the loop goes out together: the head of
+    an answer and its body are one packet."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self.transport, self.loop = transport, loop
+        self.held = bytearray()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Sends `data` at the end of this turn, or at once where it is much: then the other side's
+        pace is what counts."""
+        if data and not self.held:
+            self.loop.call_soon(self.flush)
+        self.held += data
+        if len(self.held) > MOST_HELD:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what is held."""
+        if self.held:
+            held, self.held = self.held, bytearray()
+            self.transport.write(held)
+
+    def close(self) -> None:
+        """Closes the connection once all that was written has gone out."""
+        self.flush()
+        self.transport.close()
+
+    def abort(self) -> None:
+        """Closes the connection at once."""
+        self.held.clear()
+        self.transport.abort()
+
+    def is_closing(self) -> bool:
+        """Whether nothing more can be written."""
+        return self.transport.is_closing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """What the connection tells of itself, such as the address of the other side."""
+        return self.transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        """Has what comes wait."""
+        self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Has what comes be read again."""
+        self.transport.resume_reading()
+
+
 def patient_protocol(limits: ServingLimits) -> type[H11Protocol]:
     """HTTP for clients of all kinds: a connection too many is refused, and one whose request does
     not come, or whose answer is not read, is closed."""
@@ -41,7 +93,7 @@ def patient_protocol(limits: ServingLimits) -> type[H11Protocol]:
         """HTTP/1.1 over one connection."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
+            super().connection_made(JoinedWrites(transport, self.loop))
             self.slow: asyncio.TimerHandle | None = None
             if len(self.connections) > limits.connections:
                 transport.write(TOO_MANY.to_bytes())
@@ -66,9 +118,9 @@ def patient_protocol(limits: ServingLimits) -> type[H11Protocol]:
                 self.unwatch()
 
         def data_received(self, data: bytes) -> None:
-            if self.slow is None and (self.cycle is None or self.cycle.response_complete):
-                self.watch()  # the next request of this connection begins
             super().data_received(data)
+            if self.slow is None and (self.cycle is None or self.cycle.response_complete):
+                self.watch()  # the next request of this connection has begun, and its head is not whole
 
         def pause_writing(self) -> None:
             super().pause_writing()

@@ -5,6 +5,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 
 from anydepth.server.refusals import slow_down
 
@@ -35,6 +36,7 @@ class RequestRates:
             raise slow_down(f"{most} per 1 minute", max(1, math.ceil((1 - left) * 60 / most)))
 
 
+@lru_cache(maxsize=MOST_CLIENTS)
 def client_of(address: str) -> str:
     """The client behind an address: an IPv4 address, or the network of an IPv6 address, of which
     one client has billions."""

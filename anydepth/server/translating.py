@@ -17,6 +17,7 @@ from anydepth.server.refusals import overloaded, slow_down
 
 TextFormat = Literal["text", "html"]
 SHORT = 1_000  # characters that are cut at once; more are cut in a thread, so that others are not held up
+UNWATCHED = 0.1  # seconds of a request before it pays to watch whether its client is still there
 Done = TypeVar("Done")
 
 
@@ -82,7 +83,7 @@ async def search_sentences(job: TranslationJob, flat: Sequence[tuple[str, list[i
     check_room(job, len(flat))
     asked = [ids[:limit] for _, ids in flat if ids]
     futures = [asyncio.wrap_future(desk.submit(ids, plan.policy, plan.settings, owner=job.owner)) for ids in asked]
-    hypotheses = iter(await asyncio.gather(*futures))
+    hypotheses = iter([await futures[0]] if len(futures) == 1 else await asyncio.gather(*futures))
     searched = []
     for sentence, ids in flat:
         own = next(hypotheses) if ids else []
@@ -133,18 +134,51 @@ async def off_the_loop(work: Callable[[], Done], *, size: int) -> Done:
     return work() if size <= SHORT else await asyncio.to_thread(work)
 
 
+class Attendance:
+    """Ends the work of the task that makes it: once the client `has_left`, or after `seconds`."""
+
+    def __init__(self, has_left: Callable[[], Awaitable[None]], seconds: float) -> None:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        self.task, self.has_left, self.deadline = task, has_left, loop.time() + seconds
+        self.is_late = self.is_alone = False
+        self.watching: asyncio.Task[None] | None = None
+        self.timer = loop.call_later(min(UNWATCHED, seconds), self._begin)
+
+    def _begin(self) -> None:
+        self.watching = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                await self.has_left()
+            self.is_alone = True
+        except TimeoutError:
+            self.is_late = True
+        self.task.cancel()
+
+    def has_ended_it(self) -> bool:
+        """Whether the task was cancelled from here, and by nobody else; it may then go on."""
+        return (self.is_late or self.is_alone) and self.task.uncancel() == 0
+
+    def end(self) -> None:
+        """Leaves the task alone."""
+        self.timer.cancel()
+        if self.watching is not None:
+            self.watching.cancel()
+
+
 async def unless_left(work: Awaitable[Done], has_left: Callable[[], Awaitable[None]], *, seconds: float) -> Done | None:
     """What `work` gives, or None once the client `has_left`; after `seconds` the request is given
     up. Work that nobody waits for is cancelled."""
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(has_left())
+    attendance = Attendance(has_left, seconds)
     try:
-        await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        if leaving.done():
-            return None
-        raise overloaded(f"the translation took longer than {seconds:g} seconds; send less text")
+        return await work
+    except asyncio.CancelledError:
+        if not attendance.has_ended_it():
+            raise
     finally:
-        working.cancel()
-        leaving.cancel()
+        attendance.end()
+    if attendance.is_late:
+        raise overloaded(f"the translation took longer than {seconds:g} seconds; send less text")
+    return None

@@ -51,7 +51,7 @@ class Tokenizer:
                 "train it with train_tokenizer"
             )
         try:
-            processor.id_to_piece(list(range(processor.get_piece_size())))
+            self._pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
         except UnicodeDecodeError as error:
             raise CorpusError("the SentencePiece model has pieces that are no text; prepare the data again") from error
         self._word_start_bytes = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in WORD_START.encode()]
@@ -112,7 +112,7 @@ class Tokenizer:
 
     def pieces(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """The pieces as people read them: U+2581 marks the start of a word, <0xE2> is a byte."""
-        return [self._processor.id_to_piece(int(piece)) for piece in ids]
+        return [self._pieces[int(piece)] for piece in ids]
 
 
 def stored_tokenizer(path: Path) -> bytes:

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+BEAMS = (1, 1, 2, 3, 5, 12, 40)
+
 
 class Recorded:
     """Stands for the compiled module and keeps what it is given."""
@@ -119,11 +121,16 @@ def random_model(randomness: random.Random) -> Any:
     source, target = (randomness.choice([6, 7, 19, 64, 130]) for _ in range(2))
     halting = randomness.choice(["none", "sequence", "multinomial", "geometric"])
     units = randomness.choice([0, 1, 7, 40]) if halting == "geometric" else 0
+    blocks = randomness.choice([1, 2, 3, 4, 7])
     config = make_config(
         {
             "model": {
-                "blocks": randomness.choice([1, 2, 3, 4, 7]),
+                "blocks": blocks,
                 "heads": heads,
+                "exit_adapter": randomness.choice([0, 0, 1, 5, 33]) if blocks > 1 else 0,
+                "activation": randomness.choice(["relu", "gelu", "swish"]),
+                "scale_embeddings": randomness.random() < 0.5,
+                "output_bias": randomness.random() < 0.5,
                 "dropout": 0.0,
                 "max_length": randomness.choice([3, 40, 90]),
                 "classifiers": "tied" if is_tied else randomness.choice(["untied", "shared"]),
@@ -131,6 +138,7 @@ def random_model(randomness: random.Random) -> Any:
                     "blocks": randomness.choice([1, 2]),
                     "dim": encoder,
                     "ffn_dim": randomness.choice([1, 5, 33]),
+                    "heads": randomness.choice([None, 1]),
                 },
                 "decoder": {"dim": decoder, "ffn_dim": randomness.choice([1, 20, 50])},
             },
@@ -148,7 +156,22 @@ def random_model(randomness: random.Random) -> Any:
                 parameter.add_(torch.randn_like(parameter), alpha=0.3)
         for classifier in {model.classifier(n) for n in model.config.classifier_exits}:
             classifier *= randomness.choice([1, 3, 8])
+        for parameter in model.exit_adapters.parameters():  # a fresh one adds nothing
+            parameter.add_(torch.randn_like(parameter), alpha=0.6)
+        if model.output_bias is not None:
+            ban_words(model.output_bias, randomness)
     return model.eval()
+
+
+def ban_words(bias: Any, randomness: random.Random) -> None:
+    """Sometimes gives up to three words a bias with which they must never be produced, where the
+    widest beam finds enough others."""
+    from anydepth.text.tokenizer import UNK
+
+    words = range(UNK + 1, len(bias))
+    if len(words) > max(BEAMS) + 3:
+        for word in randomness.sample(words, randomness.choice([0, 1, 3])):
+            bias[word] = randomness.choice([-np.inf, -1e9])
 
 
 def random_policy(model: Any, randomness: random.Random) -> Any:
@@ -193,7 +216,7 @@ def random_settings(model: Any, randomness: random.Random) -> Any:
     """A beam, perhaps wider than there are words, and limits, perhaps of one token."""
     from anydepth.search.decoding import SearchSettings
 
-    beam = randomness.choice([1, 1, 2, 3, 5, 12, 40])
+    beam = randomness.choice(BEAMS)
     length = {"length_ratio": randomness.choice([0.0, 0.5, 1.5]), "length_offset": randomness.choice([1, 2, 5, 15])}
     exact = {"exact_length": randomness.choice([1, 4, 20])} if randomness.random() < 0.15 else {}
     best = randomness.choice([1, beam])

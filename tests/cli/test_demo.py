@@ -9,6 +9,7 @@ from cli.commands import anydepth, assert_refused, done
 from anydepth.inference.engines.native.native_engine import has_native
 from anydepth.tuning.tune import TuneSettings
 
+ROUNDS = 2
 PICTURES = ("clock.png", "tradeoff.png", "tokens.png")
 SETTINGS = """
 [model]
@@ -43,8 +44,9 @@ updates = 2
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Settings of a tiny model; the corpus and the vocabulary are small, too."""
-    monkeypatch.setattr("anydepth.demo.corpus.SPLIT_SIZES", {"train": 400, "valid": 10, "test": 220})
+    monkeypatch.setattr("anydepth.demo.corpus.SPLIT_SIZES", {"train": 400, "valid": 10, "test": 90})
     monkeypatch.setattr("anydepth.demo.walkthrough.VOCAB_SIZE", 400)
+    monkeypatch.setattr("anydepth.demo.walkthrough.ROUNDS", ROUNDS)
     monkeypatch.setattr(
         "anydepth.demo.walkthrough.TUNING",
         TuneSettings(objective="average-exit", candidates=20, segment=0.5, decoded=1),
@@ -66,7 +68,7 @@ def test_the_demo_shows_every_exit_and_three_samples_and_repeats_no_finished_wor
     assert {policy.partition(":")[0] for policy in policies[3:]} == {"confidence", "geometric", "fixed"}
     assert policies.count("fixed:2") >= 2, "once in the table of policies, once in that of engines"
     rounds = [line for line in first.err.splitlines() if re.search(r": round \d of \d$", line)]
-    assert [line.rpartition(":")[2] for line in rounds] == [" round 1 of 3", " round 2 of 3", " round 3 of 3"] * 3
+    assert [line.rpartition(":")[2] for line in rounds] == [" round 1 of 2", " round 2 of 2"] * 3
     assert "\nvocabulary " in first.out and "\nsystem  " in first.out, "the check of the words, and the race"
     assert ("torch tokens/s" in first.out) and ("native-int8 tokens/s" in first.out) == has_native()
     assert [first.out.count(f"\n  {label:<11}") for label in ("source", "exits", "reference")] == [3, 3, 3]

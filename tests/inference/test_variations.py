@@ -1,6 +1,7 @@
 """Models that vary as MarianMT's do, in every engine: the tokens, exits and scores of the plain step,
 and words that a bias bans."""
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -67,6 +68,15 @@ def searches(
     return every
 
 
+@functools.cache
+def plain_searches(*changes: str, bias: float | None = None) -> list[list[list[Hypothesis]]]:
+    """What the plain step finds with such a model; with a bias that bans words."""
+    model = varied_model(*changes)
+    if bias is not None:
+        ban(model, *BANNED, bias=bias)
+    return searches(model, TorchEngine(model))
+
+
 def assert_same(own: list[list[list[Hypothesis]]], plain: list[list[list[Hypothesis]]]) -> None:
     """Tokens and exits are equal, and scores nearly."""
     for mine, expected in zip(own, plain, strict=True):
@@ -85,15 +95,14 @@ def produced(every: list[list[list[Hypothesis]]]) -> set[int]:
 @pytest.mark.parametrize("changes", VARIATIONS, ids=named)
 def test_the_native_engine_finds_what_the_plain_step_finds(changes: tuple[str, ...]) -> None:
     model = varied_model(*changes)
-    plain = searches(model, TorchEngine(model))
     for instructions in INSTRUCTIONS:
-        assert_same(searches(model, NativeEngine(model, instructions=instructions)), plain)
+        assert_same(searches(model, NativeEngine(model, instructions=instructions)), plain_searches(*changes))
 
 
 @pytest.mark.parametrize("changes", VARIATIONS, ids=named)
 def test_onnx_finds_what_the_plain_step_finds(changes: tuple[str, ...], tmp_path: Path) -> None:
     model = varied_model(*changes)
-    assert_same(searches(model, OnnxEngine(in_onnx(model, tmp_path))), searches(model, TorchEngine(model)))
+    assert_same(searches(model, OnnxEngine(in_onnx(model, tmp_path))), plain_searches(*changes))
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "marian"])
@@ -209,23 +218,21 @@ def test_onnx_int8_logits_are_close_to_those_of_the_model(tmp_path: Path) -> Non
 def test_a_word_that_the_bias_bans_is_never_produced_and_nothing_is_not_a_number(
     engine: str, bias: float, tmp_path: Path
 ) -> None:
+    assert produced(plain_searches(*MARIAN)) & set(BANNED), "else there is nothing to ban"
     model = varied_model(*MARIAN)
-    free = produced(searches(model, TorchEngine(model)))
-    assert free & set(BANNED), "else there is nothing to ban"
     ban(model, *BANNED, bias=bias)
     int8 = engine.endswith("int8")
     match engine.removesuffix("-int8"):
         case "torch":
-            made: Engine = TorchEngine(model)
+            every = plain_searches(*MARIAN, bias=bias)
         case "native":
-            made = NativeEngine(model, int8=int8)
+            every = searches(model, NativeEngine(model, int8=int8))
         case _:
-            made = OnnxEngine(in_onnx(model, tmp_path, int8=int8))
-    every = searches(model, made)
+            every = searches(model, OnnxEngine(in_onnx(model, tmp_path, int8=int8)))
     assert not produced(every) & set(BANNED)
     assert all(math.isfinite(score) for each in every for score in scores(each))
     if not int8:
-        assert_same(every, searches(model, TorchEngine(model)))
+        assert_same(every, plain_searches(*MARIAN, bias=bias))
 
 
 @needs_native

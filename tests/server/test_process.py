@@ -1,5 +1,6 @@
 """A server in a process of its own: unmodified clients, slow and rude ones, and its end."""
 
+import asyncio
 import json
 import re
 import signal
@@ -19,7 +20,7 @@ from server.serving import SOURCES, ServerProcess, asked, sample_run, serving
 
 from anydepth.server.key_file import add_key
 from anydepth.server.pairs import ServedPair
-from anydepth.server.process import ServingPlace, listening
+from anydepth.server.process import MOST_HELD, JoinedWrites, ServingPlace, listening
 
 PATIENCE = 60.0
 
@@ -113,6 +114,42 @@ def test_the_body_of_an_answer_does_not_wait_for_its_head_to_be_acknowledged() -
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+class RecordedWrites(asyncio.Transport):
+    """A connection that keeps what goes out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent.append(bytes(data))
+
+    def close(self) -> None:
+        self.sent.append(b"closed")
+
+    abort = close
+
+
+def test_what_is_written_in_one_turn_goes_out_together_and_before_the_end() -> None:
+    async def written() -> list[bytes]:
+        recorded = RecordedWrites()
+        joined = JoinedWrites(recorded, asyncio.get_running_loop())
+        for data in (b"head ", b"", b"body"):
+            joined.write(data)
+        await asyncio.sleep(0)
+        joined.write(large := b"x" * (MOST_HELD + 1))
+        assert recorded.sent == [b"head body", large]
+        joined.write(b"last")
+        joined.close()
+        await asyncio.sleep(0)
+        joined.write(b"never")
+        joined.abort()
+        await asyncio.sleep(0)
+        return recorded.sent[2:]
+
+    assert asyncio.run(written()) == [b"last", b"closed", b"closed"]
 
 
 def test_a_body_that_comes_too_slowly_is_refused(server: ServerProcess) -> None:
