@@ -2,7 +2,6 @@
 a frozen trunk stayed as it was."""
 
 import math
-from dataclasses import dataclass
 
 from anydepth.adding_exits.work_folder import Trunk, WorkFolder
 from anydepth.clock.machine import has_bfloat16
@@ -18,40 +17,22 @@ from anydepth.training.start import continued_run, train_to_the_end
 RATE_DIM = 512  # the width of the models that the learning rates of the settings are for
 
 
-@dataclass(frozen=True)
-class TrainingStage:
-    """Shipped settings, and their share of the time for training."""
-
-    settings: str
-    share: float
-
-
-STAGES: dict[Trunk, tuple[TrainingStage, ...]] = {
-    "trained": (TrainingStage("adopt_trained", 0.55), TrainingStage("adopt_confident", 0.45)),
-    "frozen": (TrainingStage("adopt_frozen", 1.0),),
-}
+SETTINGS: dict[Trunk, str] = {"trained": "adopt_trained", "frozen": "adopt_frozen"}
 
 
 def train_exits(work: WorkFolder, trunk: Trunk, *, seconds: float, say: Say) -> None:
-    """Trains the run with exits from the adopted one for so many seconds, in one stage or two; what was
-    begun goes on."""
-    *earlier, last = STAGES[trunk]
-    runs = [*(work.stage(stage.settings) for stage in earlier), work.run]
-    for stage, origin, run in zip((*earlier, last), (work.original, *runs), runs, strict=False):
-        train_stage(stage, origin, run, work, seconds=stage.share * seconds, say=say)
+    """Trains the run with exits from the adopted one for so many seconds; what was begun goes on.
 
-
-def train_stage(stage: TrainingStage, origin: Run, run: Run, work: WorkFolder, *, seconds: float, say: Say) -> None:
-    """Trains `run` from the weights of `origin`. A narrower model than the settings are for has a higher
-    rate, by the square root of the ratio."""
-    file = shipped_file(stage.settings)
-    rate = load_config(file, []).training.learning_rate * math.sqrt(RATE_DIM / origin.config.model.decoder.dim)
+    A narrower model than the settings are for has a higher rate, by the square root of the ratio.
+    """
+    run, original, settings = work.run, work.original, shipped_file(SETTINGS[trunk])
+    rate = load_config(settings, []).training.learning_rate * math.sqrt(RATE_DIM / original.config.model.decoder.dim)
     changes = [f"training.minutes={seconds / 60:.6f}", f"training.learning_rate={rate:.3g}"]
     if not has_bfloat16():
         changes += ["training.precision=float32", "training.block_precision=float32"]
     train_to_the_end(
         run,
-        lambda: continued_run(run.folder, origin.folder, file, changes, data_folder=work.data, overwrite=False),
+        lambda: continued_run(run.folder, original.folder, settings, changes, data_folder=work.data, overwrite=False),
         say,
     )
 

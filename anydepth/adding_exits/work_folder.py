@@ -77,10 +77,6 @@ class WorkFolder:
         """The same, prepared."""
         return self.folder / "data"
 
-    def stage(self, settings: str) -> Run:
-        """The run of a stage of training before the last one."""
-        return Run(self.folder / settings)
-
     @property
     def run(self) -> Run:
         """The run with exits, until it is finished."""
@@ -133,6 +129,4 @@ class WorkFolder:
         if not self.original.config_file.exists() or not run.points_file.exists() or not run.origin_file.exists():
             return False
         note = json_of(run.seal.read(run.origin_file))
-        made_here = (folder / self.original.weights_file.name for folder in self.folder.iterdir())
-        hashes = [known_hash(weights) for weights in made_here if weights.is_file()]
-        return isinstance(note, dict) and note.get("weights") in hashes
+        return isinstance(note, dict) and note.get("weights") == known_hash(self.original.weights_file)
