@@ -68,6 +68,7 @@ class VersionsRecord(StoredRecord):
     torch: str | None = None
     ctranslate2: str | None = None
     onnxruntime: str | None = None
+    transformers: str | None = None
     revision: str | None = None
 
 
