@@ -22,6 +22,7 @@ MOST_ON_THEIR_WAY = 800  # requests of an overload
 REFUSED = (429, 503)
 RECOVERED = 0.9  # of the throughput before
 PROBE = 4  # requests of each client, again and again, to see whether the server has recovered
+LEAST_SENT = 0.9  # of the requests that an overload is to have
 LOOKS_AT_MEMORY = 40
 
 
@@ -32,6 +33,7 @@ class Overload:
     turn: Turn
     memory: Sequence[int]  # bytes that the server took, from time to time
     recovery: float | None  # seconds from the last request to a throughput as before; None: not in time
+    intended: float  # how many requests there were to be
 
     @property
     def settled(self) -> int:
@@ -47,6 +49,13 @@ class Overload:
         """What was not as it should be."""
         others = sum(len(own) for status, own in self.turn.latencies.items() if status not in (MET, *REFUSED))
         found = [f"{others} requests were answered by none of {MET}, {REFUSED[0]}, {REFUSED[1]}"] if others else []
+        answered = sum(len(own) for own in self.turn.latencies.values())
+        if answered < LEAST_SENT * self.intended:
+            found.append(f"only {answered} of {self.intended:.0f} requests were sent")
+        if not self.turn.latencies.get(MET):
+            found.append("none was met")
+        if not any(self.turn.latencies.get(status) for status in REFUSED):
+            found.append("none was refused, so it was no overload")
         if self.turn.percentile(99) > 1000 * options.p99:
             found.append(f"p99 of those that were met is above {options.p99:g} s")
         if self.drift > options.drift:
@@ -69,7 +78,7 @@ def main() -> int:
         turn, memory = asyncio.run(flood(server, questions, rate=rate, seconds=options.seconds))
         ended = time.perf_counter() - (turn.seconds - options.seconds)
         recovery = seconds_to_recover(server, questions, before, ended, options)
-    return told(options, rate, Overload(turn, memory, recovery))
+    return told(options, rate, Overload(turn, memory, recovery, rate * options.seconds))
 
 
 def parse_options() -> argparse.Namespace:

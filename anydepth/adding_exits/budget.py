@@ -1,5 +1,6 @@
 """How the minutes of the whole way are shared out."""
 
+import math
 from dataclasses import dataclass
 
 from anydepth.errors import UsageError
@@ -38,7 +39,7 @@ class AdoptionBudget:
             raise UsageError(
                 f"--minutes {self.minutes:g} leaves no time to train: {spent / 60:.1f} minutes were spent before it, "
                 f"and a share of {FINISHING:g} is for tuning; give --minutes "
-                f"{2 * spent / 60 / (1 - FINISHING):.2g} or more"
+                f"{math.ceil(2 * spent / 60 / (1 - FINISHING))} or more"
             )
         return left
 

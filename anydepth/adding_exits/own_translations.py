@@ -2,6 +2,7 @@
 killed command loses one part at most."""
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from anydepth.messages.say import Say
 from anydepth.runs.run import Run
 from anydepth.vocabulary.names import FULL
 
-PART = 1000  # lines
+PART = 250  # lines, between which the clock is looked at
 FEWEST_PAIRS = 500
 MOST_TOKENS = 250
 
@@ -73,7 +74,7 @@ def check_enough(found: OwnTranslations, budget: AdoptionBudget, *, read: int, l
         minutes = found.seconds / max(pairs, 1) * FEWEST_PAIRS / TRANSLATING / 60
         raise AdoptionError(
             f"--minutes {budget.minutes:g} is enough to translate {pairs:,} lines, and exits are learned from at least "
-            f"{FEWEST_PAIRS:,}; give --minutes {max(minutes, 2 * budget.minutes):.2g} or more"
+            f"{FEWEST_PAIRS:,}; give --minutes {math.ceil(max(minutes, 2 * budget.minutes))} or more"
         )
     raise AdoptionError(
         f"{pairs:,} of {lines:,} lines could be used, and exits are learned from at least {FEWEST_PAIRS:,}: the others "

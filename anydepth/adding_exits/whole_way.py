@@ -65,15 +65,17 @@ def adopt_with_exits(
         say(f"{to} is finished already; start anew with --overwrite")
         return gains_table(load_points(run)[-1], blocks=run.config.model.blocks)
     inside = {"DIR": Path(place), "--text": asked.text}
-    check_place(run, overwrite=overwrite, inside=inside)
+    check_place(run, overwrite=overwrite or work.replaces(request), inside=inside)
     lines = shuffled_lines(asked.text, say)
     with one_writer(run.folder):
         work.begin(request, overwrite=overwrite, inside=inside, say=say)
         try:
             table = ExitsOnTheWay(work, asked, budget, say, clock, started).go(place, lines)
         except Interrupted as error:
-            raise Interrupted(f"stopped; the same command goes on from what is in {work.folder}") from error
+            without = " without --overwrite" if overwrite else ""
+            raise Interrupted(f"stopped; the same command{without} goes on from what is in {work.folder}") from error
         take_place(work.run.folder, run.folder)
+        work.finish()
     say(f"{run.folder}: with an exit after every block; the original and the text of training are in {work.folder}")
     return table
 
@@ -131,6 +133,8 @@ class ExitsOnTheWay:
         source_lang, target_lang = asked.source_lang, asked.target_lang
         try:
             adopt(place, original.folder, source_lang=source_lang, target_lang=target_lang, say=self.say)
+        except Interrupted:
+            raise
         except AnydepthError:
             self.work.remove()
             raise
@@ -168,9 +172,11 @@ class ExitsOnTheWay:
         pairs = list(read_pairs(self.tuning_text, note["source_lang"], note["target_lang"]))
         found = Translator.load(work.run.folder).translate([source for source, _ in pairs], vocabulary=FULL)
         same = sum(each.line == target for each, (_, target) in zip(found, pairs, strict=True))
+        if same < len(pairs):
+            self.say(f"warning: {len(pairs) - same:,} of {len(pairs):,} held-out translations are not the original's")
         self.say(
-            f"full depth is the original's: all {weights:,} weights are, bit for bit, and {same:,} of {len(pairs):,} "
-            "held-out translations are"
+            f"all {weights:,} weights of full depth are the original's, bit for bit, and {same:,} of {len(pairs):,} "
+            "held-out translations"
         )
 
     def choose_words(self) -> None:
@@ -196,8 +202,9 @@ class ExitsOnTheWay:
         self.tell(6, "finding thresholds for every budget")
         if run.points_file.exists():
             self.say("tuned already")
-            return load_points(run)[-1]
-        found = tune_run(run.folder, self.tuning_text, None, TUNING, say=self.say)
+            found = load_points(run)[-1]
+        else:
+            found = tune_run(run.folder, self.tuning_text, None, TUNING, say=self.say)
         return found if found.clock is not None else time_run(run.folder, None, TUNING, say=self.say)[-1]
 
     @property

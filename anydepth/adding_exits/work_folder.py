@@ -5,12 +5,12 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
 from anydepth.errors import AdoptionError
-from anydepth.files.atomic import real_place, write_text
+from anydepth.files.atomic import real_place, replacing_folder, write_text
 from anydepth.files.checksums import known_hash
 from anydepth.files.reading import Unreadable, checked, json_of
 from anydepth.messages.say import Say
@@ -30,15 +30,13 @@ class AdoptionRequest:
     trunk: Trunk
     source_lang: str | None
     target_lang: str | None
+    replaces: bool = False  # whether a run that is at its place is to be replaced: no other request for that
 
     def difference(self, other: "AdoptionRequest") -> str:
         """The options in which they differ, with the values of `other`; empty if they do not."""
-        words = {"model": "another DIR", "text": "another --text"}
-        return ", ".join(
-            words.get(name, f"--{name.replace('_', '-')} {value}")
-            for name, value in asdict(other).items()
-            if value != getattr(self, name)
-        )
+        names = [each.name for each in fields(self) if each.name != "replaces"]
+        differing = [name for name in names if getattr(self, name) != getattr(other, name)]
+        return ", ".join(_option(name, getattr(other, name)) for name in differing)
 
 
 @dataclass(frozen=True)
@@ -93,17 +91,36 @@ class WorkFolder:
                 )
         if self.folder.exists() and any(self.folder.iterdir()):
             stored = self.request()
-            if not overwrite and (difference := request.difference(stored)):
-                raise AdoptionError(
-                    f"{self.folder} was begun with {difference}; give the same arguments to go on, or start anew with "
-                    "--overwrite"
-                )
             if not overwrite:
-                say(f"going on from what is finished in {self.folder}")
+                self.go_on(request, stored, say)
                 return
-            self.remove()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(self.request_file, json.dumps(asdict(request), indent=1) + "\n")
+        with replacing_folder(self.folder) as temporary:
+            write_request(temporary / self.request_file.name, replace(request, replaces=overwrite))
+
+    def go_on(self, request: AdoptionRequest, stored: AdoptionRequest, say: Say) -> None:
+        """Says what is gone on with, which another request than the `stored` one is refused; until
+        training has begun, it may have other minutes."""
+        compared = stored if self.run.config_file.exists() else replace(stored, minutes=request.minutes)
+        if difference := request.difference(compared):
+            raise AdoptionError(
+                f"{self.folder} was begun with {difference}; give the same arguments to go on, or start anew with "
+                "--overwrite"
+            )
+        if compared != stored:
+            write_request(self.request_file, compared)
+        say(f"going on from what is finished in {self.folder}")
+
+    def replaces(self, request: AdoptionRequest) -> bool:
+        """Whether it was begun by the same request, other minutes aside, to replace the run that is
+        at its place."""
+        if not self.request_file.exists():
+            return False
+        stored = self.request()
+        return stored.replaces and not replace(request, minutes=stored.minutes).difference(stored)
+
+    def finish(self) -> None:
+        """Notes that the run is at its place now."""
+        write_request(self.request_file, replace(self.request(), replaces=False))
 
     def request(self) -> AdoptionRequest:
         """The request that the folder was begun with."""
@@ -124,9 +141,22 @@ class WorkFolder:
 
     def made(self, run: Run, request: AdoptionRequest) -> bool:
         """Whether `run` is what this folder was begun for, finished."""
-        if not self.request_file.exists() or self.request().difference(request):
+        if not self.request_file.exists() or self.request().replaces or self.request().difference(request):
             return False
         if not self.original.config_file.exists() or not run.points_file.exists() or not run.origin_file.exists():
             return False
         note = json_of(run.seal.read(run.origin_file))
         return isinstance(note, dict) and note.get("weights") == known_hash(self.original.weights_file)
+
+
+def write_request(file: Path, request: AdoptionRequest) -> None:
+    """Writes a request, whole or not at all."""
+    write_text(file, json.dumps(asdict(request), indent=1) + "\n")
+
+
+def _option(name: str, value: object) -> str:
+    """An option of the command with its value, or that there was none."""
+    option = f"--{name.replace('_', '-')}"
+    if value is None:
+        return f"no {option}"
+    return {"model": "another DIR", "text": "another --text"}.get(name, f"{option} {value}")

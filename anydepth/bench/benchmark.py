@@ -94,9 +94,10 @@ def bench_run(
         tokenizer.decode,
     )
     recipe = make_recipe(settings, material, machine, run, test=test)
-    recipe = replace(recipe, original=None if original is None else str(original.folder))
     taking_part = entrants(folder, translator, wanted, settings)
     is_converted = original is not None and takes_conversion(original, settings, say)
+    if original is not None and (is_converted or TRANSFORMERS in settings.against):
+        recipe = replace(recipe, original=str(original.folder))
     own_models = [] if is_converted else ctranslate2_entrants(taking_part, settings)
     with (
         threads(settings.threads),
@@ -127,11 +128,12 @@ def original_of(run: Run, settings: BenchSettings, say: Say) -> OriginalModel | 
 
 
 def takes_conversion(original: OriginalModel, settings: BenchSettings, say: Say) -> bool:
-    """Whether CTranslate2 takes part with its own conversion of the folder: not with one that is
-    known to be wrong, unless the folder was named."""
-    if CTRANSLATE2 not in settings.against:
+    """Whether CTranslate2 takes part with its own conversion of the folder: not where it is to take
+    other runs, and neither with one that is known to be wrong nor without transformers, which
+    converts it, unless the folder was named."""
+    if CTRANSLATE2 not in settings.against or settings.rival is not None or settings.beside:
         return False
-    odd = odd_for_conversion(original)
+    odd = odd_for_conversion(original) or unconvertible(settings)
     if odd is None:
         return True
     if settings.original is None:
@@ -139,6 +141,17 @@ def takes_conversion(original: OriginalModel, settings: BenchSettings, say: Say)
         return False
     say(f"warning: CTranslate2's translations of {original.folder} may be wrong: {odd}")
     return True
+
+
+def unconvertible(settings: BenchSettings) -> str | None:
+    """Why the folder, which was not named, cannot be converted here, as a phrase; None if it can."""
+    if settings.original is not None:
+        return None
+    try:
+        load_transformers()
+    except UsageError as error:
+        return f"converting {error}"
+    return None
 
 
 def tell_of_tuning(

@@ -18,6 +18,7 @@ from anydepth.exits.flops import DecisionCost, DecoderShape, no_decision
 from anydepth.inference.adopt.marian_settings import read_settings
 from anydepth.inference.adopt.marian_text import read_tokenizers
 from anydepth.inference.adopt.model_folder import ModelFolder
+from anydepth.inference.adopt.tensor_names import SHARED, TARGET_EMBEDDING
 from anydepth.inference.export.ctranslate2_folder import load_ctranslate2
 from anydepth.messages.say import Say
 from anydepth.runs.run import Run
@@ -54,6 +55,8 @@ def find_original(run: Run, told: Path | None, *, is_needed: bool, say: Say) -> 
         problem = f"{run.folder} does not tell from which folder it was adopted"
     elif not Path(noted.folder).is_dir():
         problem = f"{noted.folder}, which {run.folder} was adopted from, is no longer there"
+    elif not noted.fingerprint:
+        problem = f"{run.folder} has not noted what was in {noted.folder} when it was adopted"
     elif ModelFolder(Path(noted.folder)).fingerprint() != noted.fingerprint:
         problem = f"{noted.folder} is not as it was when {run.folder} was adopted from it"
     else:
@@ -84,12 +87,23 @@ def odd_for_conversion(original: OriginalModel) -> str | None:
     """What CTranslate2's conversion would get wrong, as a phrase; None if nothing is known.
 
     It takes the last word for the start of decoding and starts from a zero embedding, as OPUS-MT
-    does.
+    does, and it knows one vocabulary.
     """
-    last = original.target.pieces[-1]
-    return (
-        None if last == PAD_PIECE else f"its last word is {last!r}, which CTranslate2's conversion takes for the start"
-    )
+    target = original.target
+    if original.source.pieces != target.pieces:
+        return "it has two vocabularies, of which CTranslate2's conversion knows one"
+    if (last := target.pieces[-1]) != PAD_PIECE or target.start != len(target.pieces) - 1:
+        return f"its last word is {last!r}, which CTranslate2's conversion takes for the start"
+    if not starts_from_zero(original):
+        return "its decoder starts from an embedding that is not zero, as CTranslate2's conversion takes it to be"
+    return None
+
+
+def starts_from_zero(original: OriginalModel) -> bool:
+    """Whether the embedding of the decoder's first input is zero."""
+    tensors, _ = ModelFolder(original.folder).weights()
+    table = tensors[TARGET_EMBEDDING] if TARGET_EMBEDDING in tensors else tensors[SHARED]
+    return not bool(table[original.target.start].any())
 
 
 def convert_original(original: OriginalModel, to: Path, *, precision: str) -> None:

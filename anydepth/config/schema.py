@@ -332,7 +332,7 @@ class Config(ConfigSection):
         if mode != "confident" and self.training.lowest_confidence != LOWEST_CONFIDENCE:
             raise ValueError(
                 f"training.lowest_confidence = {self.training.lowest_confidence} needs training.mode = "
-                '"confident"; set that, or leave it out'
+                f'"confident"; set that, or training.lowest_confidence = {LOWEST_CONFIDENCE}'
             )
         if mode != "mixed" and self.training.paths != 1:
             raise ValueError(

@@ -143,6 +143,8 @@ def take_place(new: Path, to: Path) -> None:
             shutil.rmtree(removed, ignore_errors=True)
     except OSError as error:
         raise cannot_write(to, error) from error
+    finally:
+        put_back(to)
 
 
 def _has_taken_the_place(new: Path, place: Path, old: Path) -> bool:

@@ -56,7 +56,7 @@ def test_a_frozen_trunk_is_the_original_and_a_stopped_command_goes_on(
         with pytest.raises(Interrupted, match=r"stopped; the same command goes on from what is in .*run.work"):
             go(place, "frozen", said)
     assert not (place / "run").exists()
-    told = r"full depth is the original's: all [\d,]+ weights are, bit for bit, and (\d+) of \1 held-out"
+    told = r"all [\d,]+ weights of full depth are the original's, bit for bit, and (\d+) of \1 held-out translations"
     assert any(re.match(told, line) for line in said)
     with pytest.raises(
         AdoptionError, match=r"run.work was begun with --trunk frozen; give the same arguments to go on"

@@ -30,7 +30,7 @@ def test_the_same_request_goes_on_and_says_where(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"minutes": 5.0, "trunk": "frozen"}, "--minutes 60.0, --trunk trained"),
+        ({"source_lang": "de", "trunk": "frozen"}, "--trunk trained, no --source-lang"),
         ({"model": "other", "text": "other"}, "another DIR, another --text"),
         ({"target_lang": None}, "--target-lang en"),
     ],
@@ -42,8 +42,30 @@ def test_another_request_is_refused_with_what_was_begun_or_starts_anew(
     with pytest.raises(AdoptionError, match=rf"run.work was begun with {told}; give the same arguments to go on, or"):
         work.begin(other, overwrite=False, inside={}, say=say_nothing)
     work.begin(other, overwrite=True, inside={}, say=say_nothing)
-    assert [file.name for file in work.folder.iterdir()] == ["request.json"] and work.request() == other
+    assert [file.name for file in work.folder.iterdir()] == ["request.json"]
+    assert work.request() == replace(other, replaces=True)
     assert [each.name for each in tmp_path.iterdir()] == ["run.work"]
+
+
+def test_other_minutes_are_taken_until_training_has_begun(tmp_path: Path) -> None:
+    work, longer = begun(tmp_path), replace(REQUEST, minutes=90.0)
+    work.begin(longer, overwrite=False, inside={}, say=say_nothing)
+    assert work.request() == longer and (work.folder / "something").exists()
+    work.run.folder.mkdir()
+    work.run.config_file.write_text("", encoding="utf-8")
+    with pytest.raises(AdoptionError, match=r"run.work was begun with --minutes 90.0; give the same arguments"):
+        work.begin(REQUEST, overwrite=False, inside={}, say=say_nothing)
+
+
+def test_what_was_begun_to_replace_a_run_goes_on_without_being_told_again(tmp_path: Path) -> None:
+    work = begun(tmp_path)
+    assert not work.replaces(REQUEST)
+    work.begin(REQUEST, overwrite=True, inside={}, say=say_nothing)
+    assert work.replaces(REQUEST) and not work.replaces(replace(REQUEST, trunk="frozen"))
+    work.begin(REQUEST, overwrite=False, inside={}, say=say_nothing)
+    assert work.replaces(REQUEST)
+    work.finish()
+    assert not work.replaces(REQUEST) and work.request() == REQUEST
 
 
 def test_a_folder_that_is_no_such_work_is_left_alone(tmp_path: Path) -> None:

@@ -101,11 +101,37 @@ def test_a_conversion_that_would_be_wrong_is_taken_only_when_it_is_asked_for(ado
     original, said = read_original(Run(adopted / "run"), adopted / "opus"), list[str]()
     assert odd_for_conversion(original) is None and takes_conversion(original, BOTH, quiet)
     assert not takes_conversion(original, replace(BOTH, against=(TRANSFORMERS,)), quiet)
-    odd = replace(original, target=replace(original.target, pieces=("</s>", "<pad>", "word"), start=1))
+    words = replace(original.target, pieces=("</s>", "<pad>", "word"), start=1)
+    odd = replace(original, source=words, target=words)
     assert not takes_conversion(odd, BOTH, said.append)
     assert takes_conversion(odd, replace(BOTH, original=odd.folder), said.append)
     assert "its last word is 'word', which CTranslate2's conversion takes for the start" in said[0]
     assert said[1].startswith("warning: CTranslate2's translations of ")
+    assert not takes_conversion(original, replace(BOTH, rival=adopted / "run"), quiet), "it was told to take a run"
+    assert not takes_conversion(original, replace(BOTH, beside=(adopted / "run",)), quiet)
+
+
+def test_two_vocabularies_and_a_start_that_is_not_zero_are_told_apart_from_opus(tmp_path: Path) -> None:
+    found = []
+    for name, options in (("one", {}), ("two", {"is_separate": True})):
+        save_marian(tmp_path / name, **options)
+        run = adopt(tmp_path / name, tmp_path / f"run-{name}", say=quiet)
+        found.append(odd_for_conversion(read_original(run, tmp_path / name)))
+    assert found == [
+        "its decoder starts from an embedding that is not zero, as CTranslate2's conversion takes it to be",
+        "it has two vocabularies, of which CTranslate2's conversion knows one",
+    ]
+
+
+def test_without_transformers_ctranslate2_takes_the_run_unless_the_folder_was_named(
+    adopted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, said = read_original(Run(adopted / "run"), adopted / "opus"), list[str]()
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert not takes_conversion(original, replace(BOTH, against=(CTRANSLATE2,)), said.append)
+    assert (
+        "CTranslate2 takes the run's own model in place of" in said[0] and "needs the package transformers" in said[0]
+    )
 
 
 @pytest.mark.parametrize(

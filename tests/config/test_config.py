@@ -235,7 +235,8 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_name(change: str, message
         ),
         (
             ["training.lowest_confidence=0.9"],
-            'training.lowest_confidence = 0.9 needs training.mode = "confident"; set that, or leave it out',
+            'training.lowest_confidence = 0.9 needs training.mode = "confident"; set that, or '
+            "training.lowest_confidence = 0.5",
         ),
         *(
             (

@@ -84,7 +84,7 @@ def export_ctranslate2(run: Run, *, exit: int, quantization: str | None, to: Pat
     mapped = "" if words is None else f"; use_vmap=True chooses among the words of {words.name}"
     cut = "tokenize each line with a space before it, as here"
     if isinstance(source, MarianTokenizer):
-        cut = "cut lines with source.spm, without an end, or with MarianTokenizer, whose files are there"
+        cut = "cut lines with source.spm or MarianTokenizer, whose files are there, without an end"
     say(f"{folder}: exit {exit} of {model.blocks}, {quantization or 'float32'}; {cut}{mapped}")
     return folder
 
