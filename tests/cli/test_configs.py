@@ -55,7 +55,7 @@ def test_all_settings_or_some_are_copied_and_a_file_that_is_there_stays(elsewher
 
 def test_a_misspelt_name_is_refused_with_the_nearest_and_a_file_is_no_folder(elsewhere: Path) -> None:
     assert_refused(anydepth("configs", "dmeo"), "no settings 'dmeo' come with anydepth; did you mean demo?")
-    assert_refused(anydepth("configs", "zebra"), "choose among demo, demo_exits")
+    assert_refused(anydepth("configs", "zebra"), "choose among adopt_frozen, adopt_trained, demo, demo_exits")
     assert_refused(anydepth("configs", "../configs/demo"), "no settings '../configs/demo'")
     assert_refused(anydepth("configs", "demo", "--overwrite"), "add --to DIR")
     (elsewhere / "file").write_text("", encoding="utf-8")
