@@ -140,22 +140,24 @@ class Attendance:
     def __init__(self, has_left: Callable[[], Awaitable[None]], seconds: float) -> None:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
-        self.task, self.has_left, self.deadline = task, has_left, loop.time() + seconds
+        self.task, self.has_left = task, has_left
         self.is_late = self.is_alone = False
         self.watching: asyncio.Task[None] | None = None
-        self.timer = loop.call_later(min(UNWATCHED, seconds), self._begin)
+        self.timers = loop.call_later(seconds, self._give_up), loop.call_later(UNWATCHED, self._begin)
+
+    def _give_up(self) -> None:
+        if not self.is_alone:
+            self.is_late = True
+            self.task.cancel()
 
     def _begin(self) -> None:
         self.watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
-        try:
-            async with asyncio.timeout_at(self.deadline):
-                await self.has_left()
+        await self.has_left()
+        if not self.is_late:
             self.is_alone = True
-        except TimeoutError:
-            self.is_late = True
-        self.task.cancel()
+            self.task.cancel()
 
     def has_ended_it(self) -> bool:
         """Whether the task was cancelled from here, and by nobody else; it may then go on."""
@@ -163,7 +165,8 @@ class Attendance:
 
     def end(self) -> None:
         """Leaves the task alone."""
-        self.timer.cancel()
+        for timer in self.timers:
+            timer.cancel()
         if self.watching is not None:
             self.watching.cancel()
 
