@@ -14,7 +14,12 @@ from anydepth.adding_exits.source_text import shuffled_lines
 from anydepth.adding_exits.work_folder import AdoptionRequest, Trunk, WorkFolder
 from anydepth.clock.rounds import Clock
 from anydepth.errors import AdoptionError, AnydepthError, Interrupted
-from anydepth.evaluation.vocabulary_check import CheckSettings, find_vocabulary, vocabulary_table
+from anydepth.evaluation.vocabulary_check import (
+    CheckSettings,
+    chosen_vocabulary,
+    find_vocabulary,
+    vocabulary_table,
+)
 from anydepth.files.atomic import take_place, write_text
 from anydepth.files.checksums import known_hash
 from anydepth.files.locks import one_writer
@@ -23,6 +28,7 @@ from anydepth.inference.adopt.marian_settings import read_settings
 from anydepth.inference.adopt.model_folder import ModelFolder
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
+from anydepth.runs.checked_vocabulary import load_checked
 from anydepth.runs.operating_points import PointSet, load_points
 from anydepth.runs.run import Run, check_place
 from anydepth.runs.word_selections import TableSettings, learn_table
@@ -30,12 +36,15 @@ from anydepth.text.corpus import read_pairs
 from anydepth.text.prepare import PrepareSettings, prepare
 from anydepth.text.prepared import MANIFEST_NAME
 from anydepth.tuning.clock_only import time_run
-from anydepth.tuning.tune import TuneSettings, tune_run
+from anydepth.tuning.tune import TuneSettings, tune_sets
 from anydepth.vocabulary.names import FULL, TABLE
 
-# BLEU that choosing among fewer words may cost. It is counted against the model's own words, where
-# every word that changes counts, and not only those that a reference has.
+# BLEU that choosing among fewer words may cost by default. It is counted against the model's own
+# words, where every word that changes counts, and not only those that a reference has.
 TOLERANCE = 1.0
+# The same for the points of a frozen trunk, whose full depth is its own reference: there the loss is
+# the whole share of words that change, most of which are as good (docs/adopt.md has a measurement).
+POINTS_TOLERANCE = 15.0
 TUNING = TuneSettings(candidates=3000, decoded=1, rounds=3, timed=100)
 STEPS = 6
 
@@ -180,13 +189,17 @@ class ExitsOnTheWay:
         )
 
     def choose_words(self) -> None:
-        """The words that each sentence may use, by a lexical table."""
+        """The words that each sentence may use, by a lexical table.
+
+        Beside a frozen trunk all words stay the default, because full depth is to be the original's;
+        the points may choose among fewer.
+        """
         run = self.work.run
         self.tell(5, "learning which words a sentence may need")
         if run.vocabulary_file.exists():
             self.say("learned already")
             return
-        settings = CheckSettings.of_kind(TABLE, tolerance=TOLERANCE)
+        settings = CheckSettings.of_kind(TABLE, tolerance=TOLERANCE, keeps_all_words=self.asked.trunk == "frozen")
         found = find_vocabulary(
             run.folder,
             self.tuning_text,
@@ -194,7 +207,8 @@ class ExitsOnTheWay:
             lambda of: learn_table(of, TableSettings(), say=self.say),
             say=self.say,
         )
-        self.say(vocabulary_table(found))
+        if not settings.keeps_all_words:
+            self.say(vocabulary_table(found))
 
     def tuned(self) -> PointSet:
         """The points of the run, with their times."""
@@ -204,8 +218,15 @@ class ExitsOnTheWay:
             self.say("tuned already")
             found = load_points(run)[-1]
         else:
-            found = tune_run(run.folder, self.tuning_text, None, TUNING, say=self.say)
+            (found,) = tune_sets(run.folder, self.tuning_text, [None], [self.words_of_points()], TUNING, say=self.say)
         return found if found.clock is not None else time_run(run.folder, None, TUNING, say=self.say)[-1]
+
+    def words_of_points(self) -> str | None:
+        """The vocabulary setting of the points; None is the run's own."""
+        checked = load_checked(self.work.run)
+        if self.asked.trunk == "trained" or checked is None:
+            return None
+        return chosen_vocabulary(checked.measured, POINTS_TOLERANCE) or FULL
 
     @property
     def tuning_text(self) -> str:

@@ -30,10 +30,12 @@ SIZES = {TABLE: (20.0, 50.0, 100.0), LEARNED: (0.03, 0.01, 0.003)}
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSettings:
-    """The vocabulary settings to measure, and how much BLEU the chosen one may cost."""
+    """The vocabulary settings to measure, and how much BLEU the chosen one may cost; where all words
+    are to stay the default, none is chosen."""
 
     vocabularies: tuple[str, ...]
     tolerance: float = 0.1
+    keeps_all_words: bool = False
     decoding: DecodingOptions = AS_CONFIGURED
 
     def __post_init__(self) -> None:
@@ -44,11 +46,17 @@ class CheckSettings:
 
     @classmethod
     def of_kind(
-        cls, kind: str, sizes: Sequence[float] = (), *, tolerance: float, decoding: DecodingOptions = AS_CONFIGURED
+        cls,
+        kind: str,
+        sizes: Sequence[float] = (),
+        *,
+        tolerance: float,
+        keeps_all_words: bool = False,
+        decoding: DecodingOptions = AS_CONFIGURED,
     ) -> "CheckSettings":
         """Settings of one kind of selection, of the usual sizes where none are given."""
         names = tuple(str(VocabularyName(kind, size)) for size in sizes or SIZES[kind])
-        return cls(vocabularies=names, tolerance=tolerance, decoding=decoding)
+        return cls(vocabularies=names, tolerance=tolerance, keeps_all_words=keeps_all_words, decoding=decoding)
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,8 @@ def check_vocabulary(
         measured=tuple(measured),
     )
     everything = (*measured, *still_true(run, load_checked(run), found))
-    found = replace(found, measured=everything, chosen=chosen_vocabulary(everything, settings.tolerance))
+    chosen = None if settings.keeps_all_words else chosen_vocabulary(everything, settings.tolerance)
+    found = replace(found, measured=everything, chosen=chosen)
     save_checked(run, found)
     return found
 

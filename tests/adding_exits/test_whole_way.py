@@ -18,6 +18,7 @@ from anydepth.inference.checking import check_folder
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import say_nothing
 from anydepth.model.checkpoint import load_weights, save_tensors
+from anydepth.runs.checked_vocabulary import load_checked
 from anydepth.runs.operating_points import load_points
 from anydepth.runs.run import Run
 from anydepth.tuning.tune import TuneSettings
@@ -52,7 +53,7 @@ def test_a_frozen_trunk_is_the_original_and_a_stopped_command_goes_on(
 
     said: list[str] = []
     with monkeypatch.context() as stopped:
-        stopped.setattr(whole_way, "tune_run", stop)
+        stopped.setattr(whole_way, "tune_sets", stop)
         with pytest.raises(Interrupted, match=r"stopped; the same command goes on from what is in .*run.work"):
             go(place, "frozen", said)
     assert not (place / "run").exists()
@@ -74,8 +75,11 @@ def test_a_frozen_trunk_is_the_original_and_a_stopped_command_goes_on(
     run, original = Run(place / "run"), Run(place / "run.work" / "original")
     check_folder(run.folder)
     assert check_trunk(original, run) > 0 and run.config.model.exit_adapter
-    full = [each.text for each in Translator.load(run.folder).translate(LINES[:20], vocabulary="full")]
+    full = [each.text for each in Translator.load(run.folder).translate(LINES[:20])]
     assert full == [each.text for each in Translator.load(original.folder).translate(LINES[:20])]
+    words = load_checked(run)
+    assert words is not None and words.chosen is None and words.measured[1].bleu > 85, "else this shows little"
+    assert {point.vocabulary for point in load_points(run)[0].points[:-1]} == {"table:20"}
     first, second, *points = rows(table)[1:-3]
     assert first == ["original", "full depth", "3.00", "100.00", "100.0", "100.0", "full"]
     assert second == ["run", "full depth", "3.00", "100.00", "100.0", "100.0", "full"]
