@@ -14,12 +14,7 @@ from anydepth.adding_exits.source_text import shuffled_lines
 from anydepth.adding_exits.work_folder import AdoptionRequest, Trunk, WorkFolder
 from anydepth.clock.rounds import Clock
 from anydepth.errors import AdoptionError, AnydepthError, Interrupted
-from anydepth.evaluation.vocabulary_check import (
-    CheckSettings,
-    chosen_vocabulary,
-    find_vocabulary,
-    vocabulary_table,
-)
+from anydepth.evaluation.vocabulary_check import CheckSettings, find_vocabulary, vocabulary_table
 from anydepth.files.atomic import take_place, write_text
 from anydepth.files.checksums import known_hash
 from anydepth.files.locks import one_writer
@@ -42,9 +37,10 @@ from anydepth.vocabulary.names import FULL, TABLE
 # BLEU that choosing among fewer words may cost by default. It is counted against the model's own
 # words, where every word that changes counts, and not only those that a reference has.
 TOLERANCE = 1.0
-# The same for the points of a frozen trunk, whose full depth is its own reference: there the loss is
-# the whole share of words that change, most of which are as good (docs/adopt.md has a measurement).
-POINTS_TOLERANCE = 15.0
+# The points of a frozen trunk choose among the fewest words that have so many of the model's own. Its
+# full depth is its own reference, where every change counts as a loss, so BLEU tells nothing there:
+# docs/adopt.md has a measurement.
+LEAST_COVERED = 0.97
 TUNING = TuneSettings(candidates=3000, decoded=1, rounds=3, timed=100)
 STEPS = 6
 
@@ -226,7 +222,8 @@ class ExitsOnTheWay:
         checked = load_checked(self.work.run)
         if self.asked.trunk == "trained" or checked is None:
             return None
-        return chosen_vocabulary(checked.measured, POINTS_TOLERANCE) or FULL
+        covering = [each for each in checked.measured if each.coverage >= LEAST_COVERED]
+        return min(covering, key=lambda each: each.words).vocabulary
 
     @property
     def tuning_text(self) -> str:
