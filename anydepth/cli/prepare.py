@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from anydepth.cli.options import examples, say
-from anydepth.limits import MOST_LENGTH, MOST_PIECES, MOST_UPDATES
+from anydepth.limits import MOST_JOBS, MOST_LENGTH, MOST_PIECES, MOST_UPDATES
 
 EXAMPLES = examples(
     "anydepth prepare --source-lang de --target-lang en --train corpus/train --valid corpus/valid --test "
@@ -49,9 +49,16 @@ def prepare(
             metavar="DIR", help="Use the vocabulary of this run or prepared folder, as --from needs for other text."
         ),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST_JOBS, help="Processes that encode; what they write is the same. Default: one for each core."
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace prepared data at --to.")] = False,
 ) -> None:
     """Turn parallel text into a vocabulary and memory-mapped token files."""
+    from anydepth.cli.waiting import usable_cores
     from anydepth.text.prepare import PrepareSettings
     from anydepth.text.prepare import prepare as prepare_text
 
@@ -68,4 +75,4 @@ def prepare(
         sample=sample,
         tokenizer_from=None if tokenizer_from is None else str(tokenizer_from),
     )
-    prepare_text(settings, to, overwrite=overwrite, say=say)
+    prepare_text(settings, to, overwrite=overwrite, jobs=jobs or usable_cores(), say=say)

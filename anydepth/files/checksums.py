@@ -3,6 +3,7 @@ is never believed."""
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from anydepth.files.reading import json_of
 
 CHECKSUM = "checksum"
 DIGITS = 16  # of an object's own checksum: it guards against accidents, and people read these lines
+BLOCK = 2**16  # bytes of a large file that are checked together
+BLOCK_SUM = 8  # bytes of the SHA-256 of a block
 
 _known: dict[Path, tuple[tuple[int, ...], str]] = {}
 
@@ -24,6 +27,53 @@ def file_hash(path: Path) -> str:
 def bytes_hash(data: bytes) -> str:
     """SHA-256 of the contents of a file, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+class HashedFile:
+    """A new file that is hashed while it is written: `sha256` is that of the whole, `block_sums`
+    those of its blocks."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._file = open(path, "wb")  # noqa: SIM115 (closed by close)
+        self._whole, self._block = hashlib.sha256(), hashlib.sha256()
+        self._sums = bytearray()
+
+    def write(self, data: bytes) -> None:
+        """Writes `data` after what is there."""
+        self._file.write(data)
+        self._whole.update(data)
+        view = memoryview(data)
+        while view:
+            part = view[: BLOCK - self.size % BLOCK]
+            self._block.update(part)
+            self.size += len(part)
+            if self.size % BLOCK == 0:
+                self._sums += self._block.digest()[:BLOCK_SUM]
+                self._block = hashlib.sha256()
+            view = view[len(part) :]
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of what was written, in hexadecimal."""
+        return self._whole.hexdigest()
+
+    @property
+    def block_sums(self) -> bytes:
+        """The sum of each block of what was written; the last block may be shorter."""
+        return bytes(self._sums) + (self._block.digest()[:BLOCK_SUM] if self.size % BLOCK else b"")
+
+    def close(self) -> None:
+        """Brings to the disk what was written."""
+        with self._file:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+def block_sum(data: bytes) -> bytes:
+    """The checksum of one block."""
+    return hashlib.sha256(data).digest()[:BLOCK_SUM]
 
 
 def known_hash(path: Path) -> str:

@@ -146,6 +146,7 @@ class BatchStream:
                 is_last = number + 1 == len(batches)
                 yield batches[number], following if is_last else Position(epoch, pool, number + 1)
             epoch, pool, first = following.epoch, following.pool, 0
+            self.pairs.release()  # or the corpus would come to lie in memory, pool by pool
 
     def _pool_batches(self, epoch: int, pool: int) -> list[Int[np.ndarray, " batch"]]:
         """The batches of one pool in their order; none if the epoch has no such pool."""

@@ -5,15 +5,19 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from anydepth.errors import CorpusError
+import numpy as np
+from jaxtyping import Int
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LONGEST_LINE = 2**24  # bytes: whole books are shorter, and a device or a packed bomb may have no end of line at all
+from anydepth.errors import CorpusError
+from anydepth.text.raw_lines import BYTE_ORDER_MARK, LONGEST_LINE, RawLines
+
+PAIRS_AT_ONCE = 10_000
+REASONS = (None, "empty", "too long", "unbalanced")  # why a pair is dropped
 
 
 @runtime_checkable
@@ -32,17 +36,11 @@ def open_lines(path: Path) -> Iterator[str]:
     stay inside it.
     """
     path = Path(path)
-    try:
-        with _open_binary(path) as file:
-            yield from decoded_lines(file, str(path))
-    except FileNotFoundError as error:
-        raise CorpusError(f"there is no file {path}; check the path") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise CorpusError(f"{path} is truncated or not gzip ({error}); fetch or compress it again") from error
-    except OSError as error:
-        raise CorpusError(
-            f"cannot read {path}: {error.strerror or error}; check the path and its permissions"
-        ) from error
+    with _named(path), _open_binary(path) as file:
+        raw = RawLines(file, str(path))
+        while ready := raw.at_hand(1):
+            first = raw.taken + 1
+            yield from _decoded(raw.take(ready), str(path), first)
 
 
 def decoded_lines(file: ReadableLines, name: str) -> Iterator[str]:
@@ -72,10 +70,42 @@ def side_path(prefix: str | Path, language: str) -> Path:
     )
 
 
+@dataclass(frozen=True)
+class PairBlock:
+    """Neighbouring lines of two files as raw bytes; `first` is the number of the first of them, and
+    `names` stand in error messages."""
+
+    source: bytes
+    target: bytes
+    first: int
+    names: tuple[str, str]
+
+    def sides(self) -> tuple[list[str], list[str]]:
+        """Source lines and target lines."""
+        try:
+            return _block_lines(self.source), _block_lines(self.target)
+        except UnicodeDecodeError:
+            sources, targets = zip(*self.pairs(), strict=True)  # says which line it is
+            return list(sources), list(targets)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The pairs of lines; those before one that is not valid come first."""
+        source_name, target_name = self.names
+        sources = _decoded(self.source, source_name, self.first)
+        return zip(sources, _decoded(self.target, target_name, self.first), strict=True)
+
+
 def read_pairs(prefix: str | Path, source_lang: str, target_lang: str) -> Iterator[tuple[str, str]]:
     """Pairs of lines of the two files, in step and one at a time; the files must exist now, not
     only when iterated."""
-    return _pairs_in_step(side_path(prefix, source_lang), side_path(prefix, target_lang))
+    return _pairs_of(read_blocks(prefix, source_lang, target_lang))
+
+
+def read_blocks(
+    prefix: str | Path, source_lang: str, target_lang: str, *, pairs_at_once: int = PAIRS_AT_ONCE
+) -> Iterator[PairBlock]:
+    """The same pairs in blocks that are not decoded yet."""
+    return _blocks_in_step(side_path(prefix, source_lang), side_path(prefix, target_lang), pairs_at_once)
 
 
 @dataclass(frozen=True)
@@ -110,6 +140,16 @@ class PairFilter:
             return "unbalanced"
         return None
 
+    def reasons(
+        self, source_lengths: Int[np.ndarray, " pairs"], target_lengths: Int[np.ndarray, " pairs"]
+    ) -> Int[np.ndarray, " pairs"]:
+        """What `reason` gives for pairs of these lengths, as places in REASONS; 0 where a pair is
+        kept."""
+        shorter, longer = np.minimum(source_lengths, target_lengths), np.maximum(source_lengths, target_lengths)
+        is_unbalanced = (longer > self.always_balanced) & (longer > self.max_ratio * shorter)
+        conditions = [shorter == 0, longer > self.max_tokens, is_unbalanced]
+        return np.select(conditions, [1, 2, 3], 0)
+
 
 def _open_binary(path: Path) -> io.BufferedIOBase:
     if path.suffix == ".gz":
@@ -135,13 +175,69 @@ def _decode_line(raw: bytes, name: str, number: int) -> str:
         ) from error
 
 
-def _pairs_in_step(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
-    source_count = target_count = 0
-    for source, target in zip_longest(open_lines(source_path), open_lines(target_path)):
-        source_count += source is not None
-        target_count += target is not None
-        if source_count == target_count:
-            yield source, target
+def _block_lines(raw: bytes) -> list[str]:
+    """The lines in `raw` without their ends; a UnicodeDecodeError if any is not UTF-8."""
+    text = raw.decode("utf-8")
+    lines = text.replace("\r\n", "\n").split("\n")
+    if text.endswith("\n"):
+        lines.pop()
+    return lines
+
+
+def _decoded(raw: bytes, name: str, first: int) -> Iterator[str]:
+    """The lines in `raw`, the first of which is number `first` of the file; those before one that
+    is not UTF-8 come first."""
+    try:
+        yield from _block_lines(raw)
+    except UnicodeDecodeError:
+        for number, line in enumerate(io.BytesIO(raw), start=first):
+            yield _decode_line(line, name, number)
+
+
+def _pairs_of(blocks: Iterator[PairBlock]) -> Iterator[tuple[str, str]]:
+    for block in blocks:
+        yield from block.pairs()
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Whatever cannot be read in there, told with the name of the file."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CorpusError(f"there is no file {path}; check the path") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise CorpusError(f"{path} is truncated or not gzip ({error}); fetch or compress it again") from error
+    except OSError as error:
+        raise CorpusError(
+            f"cannot read {path}: {error.strerror or error}; check the path and its permissions"
+        ) from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[RawLines]:
+    with _named(path):
+        file = _open_binary(path)
+    with file:
+        yield RawLines(file, str(path))
+
+
+def _blocks_in_step(source_path: Path, target_path: Path, pairs_at_once: int) -> Iterator[PairBlock]:
+    with _opened(source_path) as source, _opened(target_path) as target:
+        while True:
+            with _named(source_path):
+                source_ready = source.at_hand(pairs_at_once)
+            with _named(target_path):
+                target_ready = target.at_hand(pairs_at_once)
+            count = min(source_ready, target_ready, pairs_at_once)
+            if count == 0:
+                break
+            first = source.taken + 1
+            yield PairBlock(source.take(count), target.take(count), first, (str(source_path), str(target_path)))
+        with _named(source_path):
+            source_count = source.count_rest()
+        with _named(target_path):
+            target_count = target.count_rest()
     if source_count != target_count:
         raise CorpusError(
             f"{source_path.name} has {source_count:,} lines but {target_path.name} has {target_count:,}; "

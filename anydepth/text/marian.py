@@ -163,13 +163,14 @@ class MarianTokenizer:
         """Ids of `text`, without EOS."""
         return self.encode_lines([text])[0]
 
-    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """What `encode` gives for each line; SentencePiece runs on all processors."""
+    def encode_lines(self, lines: Sequence[str], *, threads: int | None = None) -> list[list[int]]:
+        """What `encode` gives for each line; SentencePiece runs in so many threads, by default on
+        all processors."""
         for line in lines:
             check_unicode(line)
         parts = [_parts(line) for line in lines]
         texts = [text for line in parts for text, is_whole in line if not is_whole]
-        cut = iter(self._encoder.encode(texts, out_type=str, num_threads=os.cpu_count() or 1))
+        cut = iter(self._encoder.encode(texts, out_type=str, num_threads=threads or os.cpu_count() or 1))
         return [
             [
                 self._ids.get(piece, self._unknown)

@@ -4,23 +4,28 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from anydepth.errors import CorpusError
 from anydepth.files import atomic
-from anydepth.files.checksums import file_hash
+from anydepth.files.checksums import HashedFile, bytes_hash, file_hash
 from anydepth.files.locks import one_writer
 from anydepth.files.reading import json_of
 from anydepth.files.seal import SEAL_NAME, Seal
 from anydepth.messages.say import Say, say_nothing
-from anydepth.text.corpus import PairFilter, read_pairs, side_path
+from anydepth.text.corpus import PAIRS_AT_ONCE, PairFilter, read_blocks, read_pairs, side_path
+from anydepth.text.encoding_process import EncodingRecipe
+from anydepth.text.encoding_workers import encode_blocks
 from anydepth.text.marian import AnyTokenizer, target_side, tokenizer_of
 from anydepth.text.prepared import (
+    CHECKED_AT_ONCE,
     LANGUAGE,
     MANIFEST_NAME,
+    SUMS_ENDING,
     FileRecord,
     Manifest,
     PreparedData,
@@ -31,7 +36,6 @@ from anydepth.text.tokenizer import Tokenizer, train_tokenizer
 from anydepth.text.tokens import TokenWriter
 
 DEFAULT_VOCAB_SIZE = 10_000
-PAIRS_AT_ONCE = 10_000
 PAIRS_BETWEEN_REPORTS = 100_000
 
 
@@ -84,19 +88,21 @@ class PrepareSettings:
         return {split: str(prefix) for split, prefix in given.items() if prefix is not None}
 
 
-def prepare(settings: PrepareSettings, to: Path, *, overwrite: bool = False, say: Say = say_nothing) -> Manifest:
+def prepare(
+    settings: PrepareSettings, to: Path, *, overwrite: bool = False, jobs: int = 1, say: Say = say_nothing
+) -> Manifest:
     """The manifest of the folder `to`, which is there only once everything in it is written.
 
     Tokenizers are trained on the training text, or taken from elsewhere; unfit training pairs are
     dropped; valid and test keep every pair whole. Text is read as a stream, so memory does not grow
-    with it.
+    with it. `jobs` processes encode it; their number does not show in what is written.
     """
     to = Path(os.path.realpath(to))
     with one_writer(to):
-        return _prepared(settings, to, overwrite=overwrite, say=say)
+        return _prepared(settings, to, overwrite=overwrite, jobs=jobs, say=say)
 
 
-def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, say: Say) -> Manifest:
+def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, jobs: int, say: Say) -> Manifest:
     """`prepare`, while no other process may write to the folder."""
     atomic.put_back(to)
     _check_place(to, overwrite=overwrite)
@@ -112,20 +118,30 @@ def _prepared(settings: PrepareSettings, to: Path, *, overwrite: bool, say: Say)
                 _write_references(split, prefix, languages, folder)
         known = settings.tokenizer_from is not None
         tokenizers = _known_tokenizers(settings, folder, say) if known else _train_tokenizers(settings, folder, say)
-        splits = {
-            split: _encode_split(
-                split, prefix, tokenizers, folder, fit=settings.fit if split == "train" else None, say=say
+        splits: dict[str, SplitCounts] = {}
+        hashed: dict[str, HashedFile] = {}
+        for split, prefix in settings.prefixes.items():
+            fit = settings.fit if split == "train" else None
+            splits[split], written = _encode_split(
+                split, prefix, tokenizers, folder, fit=fit, joint=settings.joint, jobs=jobs, say=say
             )
-            for split, prefix in settings.prefixes.items()
-        }
+            hashed |= {file.path.name: file for file in written}
+        sums = _write_sums(hashed.values())
         manifest = Manifest(
             source_lang=settings.source_lang,
             target_lang=settings.target_lang,
             joint=settings.joint,
             vocab_sizes={language: tokenizer.size for language, tokenizer in tokenizers.items()},
             splits=splits,
-            files={path.name: FileRecord(path.stat().st_size, file_hash(path)) for path in sorted(folder.iterdir())},
+            files={
+                path.name: FileRecord(
+                    path.stat().st_size, hashed[path.name].sha256 if path.name in hashed else file_hash(path)
+                )
+                for path in sorted(folder.iterdir())
+                if path.name not in sums
+            },
             settings=asdict(settings),
+            sums=sums,
         )
         atomic.write_text(folder / MANIFEST_NAME, manifest.to_json())
     return manifest
@@ -196,33 +212,30 @@ def _encode_split(
     folder: Path,
     *,
     fit: PairFilter | None,
+    joint: bool,
+    jobs: int,
     say: Say,
-) -> SplitCounts:
-    """Counts of one split, whose token files it writes; without `fit` every pair is kept."""
+) -> tuple[SplitCounts, list[HashedFile]]:
+    """Counts of one split and its token files, which it writes; without `fit` every pair is
+    kept."""
     source_lang, target_lang = tokenizers
     dropped: Counter[str] = Counter()
     read = 0
     started = time.perf_counter()
+    names = str(side_path(prefix, source_lang)), str(side_path(prefix, target_lang))
+    recipe = EncodingRecipe(tokenizers[source_lang], tokenizers[target_lang], fit, joint, names)
+    blocks = read_blocks(prefix, source_lang, target_lang, pairs_at_once=PAIRS_AT_ONCE)
     with (
         _token_writer(folder, split, source_lang, tokenizers[source_lang]) as source_writer,
         _token_writer(folder, split, target_lang, tokenizers[target_lang]) as target_writer,
+        closing(encode_blocks(blocks, recipe, jobs=jobs)) as encoded,
     ):
-        stream = read_pairs(prefix, source_lang, target_lang)
-        while pairs := list(islice(stream, PAIRS_AT_ONCE)):
-            sources, targets = zip(*pairs, strict=True)
-            encoded = [
-                *zip(
-                    tokenizers[source_lang].encode_lines(sources),
-                    tokenizers[target_lang].encode_lines(targets),
-                    strict=True,
-                )
-            ]
-            if fit is not None:
-                encoded = _fitting(pairs, encoded, fit, dropped)
-            source_writer.append([source for source, _ in encoded])
-            target_writer.append([target for _, target in encoded])
-            read += len(pairs)
-            if read % PAIRS_BETWEEN_REPORTS == 0:
+        for block in encoded:
+            source_writer.append_encoded(block.source)
+            target_writer.append_encoded(block.target)
+            dropped.update(block.dropped)
+            read += block.read
+            if read // PAIRS_BETWEEN_REPORTS > (read - block.read) // PAIRS_BETWEEN_REPORTS:
                 say(f"{split}: {read:,} pairs read, {2 * read / (time.perf_counter() - started):,.0f} lines/s")
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items())) or "none"
     if source_writer.sentences == 0:
@@ -231,30 +244,28 @@ def _encode_split(
             "other, or raise --max-tokens and --max-ratio"
         )
     say(f"{split}: {source_writer.sentences:,} pairs kept, dropped: {reasons}")
-    return SplitCounts(
+    counts = SplitCounts(
         pairs=source_writer.sentences,
         dropped=dict(sorted(dropped.items())),
         tokens={source_lang: source_writer.tokens, target_lang: target_writer.tokens},
     )
+    return counts, [*source_writer.files, *target_writer.files]
 
 
 def _token_writer(folder: Path, split: str, language: str, tokenizer: AnyTokenizer) -> TokenWriter:
     return TokenWriter(folder / f"{split}.{language}.tokens", folder / f"{split}.{language}.offsets", tokenizer.size)
 
 
-def _fitting(
-    pairs: list[tuple[str, str]], encoded: list[tuple[list[int], list[int]]], fit: PairFilter, dropped: Counter[str]
-) -> list[tuple[list[int], list[int]]]:
-    """The encoded pairs that are fit for training; the others are counted in `dropped`. Text of
-    spaces alone is empty."""
-    fitting = []
-    for (source, target), (source_ids, target_ids) in zip(pairs, encoded, strict=True):
-        reason = "empty" if source.isspace() or target.isspace() else fit.reason(source_ids, target_ids)
-        if reason is None:
-            fitting.append((source_ids, target_ids))
-        else:
-            dropped[reason] += 1
-    return fitting
+def _write_sums(files: Iterable[HashedFile]) -> dict[str, FileRecord]:
+    """The files, by their names, that it writes with the checksums of the blocks of each large
+    one."""
+    sums = {}
+    for file in files:
+        if file.size > CHECKED_AT_ONCE:
+            path = file.path.with_name(file.path.name + SUMS_ENDING)
+            atomic.write_bytes(path, file.block_sums)
+            sums[path.name] = FileRecord(len(file.block_sums), bytes_hash(file.block_sums))
+    return sums
 
 
 def _write_references(split: str, prefix: str, languages: tuple[str, str], folder: Path) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from anydepth.errors import CorpusError
 from anydepth.files import atomic
-from anydepth.files.checksums import bytes_hash, checked_object, known_hash, with_checksum
+from anydepth.files.checksums import BLOCK, BLOCK_SUM, bytes_hash, checked_object, known_hash, with_checksum
 from anydepth.files.reading import MEDIUM, json_of, read_bytes
 from anydepth.text.marian import AnyTokenizer, target_side, tokenizer_of
 from anydepth.text.tokens import OFFSET_TYPE, TokenPairs, TokenSide, token_type
@@ -21,6 +21,8 @@ from anydepth.text.tokens import OFFSET_TYPE, TokenPairs, TokenSide, token_type
 FORMAT = 2
 LANGUAGE = r"[A-Za-z0-9_-]+"
 MANIFEST_NAME = "manifest.json"
+SUMS_ENDING = ".sums"
+CHECKED_AT_ONCE = 2**26  # bytes: up to here a token file is checked as a whole, in a moment; beyond, block by block
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,11 @@ class FileRecord:
 @dataclass(frozen=True)
 class Manifest:
     """The contents of a prepared folder; every other file in it is listed with its size and
-    hash."""
+    hash.
+
+    `sums` are files with the checksums of the blocks of those that are large. They say nothing that
+    the large files do not, so the fingerprint passes over them.
+    """
 
     source_lang: str
     target_lang: str
@@ -53,10 +59,12 @@ class Manifest:
     splits: dict[str, SplitCounts]
     files: dict[str, FileRecord]
     settings: dict[str, Any]
+    sums: dict[str, FileRecord] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The text of manifest.json."""
-        return json.dumps(with_checksum({"format": FORMAT, **asdict(self)}), indent=2, ensure_ascii=False) + "\n"
+        values = {name: value for name, value in asdict(self).items() if name != "sums" or value}
+        return json.dumps(with_checksum({"format": FORMAT, **values}), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Manifest":
@@ -77,12 +85,16 @@ class Manifest:
             raise ValueError(f"its languages are {self.source_lang!r} and {self.target_lang!r}")
         if odd := [
             name
-            for name in self.files
+            for name in self.all_files
             if name != Path(name).name or name in ("", ".", "..") or "\\" in name or "\0" in name
         ]:
             raise ValueError(f"{odd[0]!r} is not the name of a file in the folder")
         if set(self.vocab_sizes) != set(self.languages):
             raise ValueError(f"it has vocabulary sizes of {', '.join(self.vocab_sizes)}")
+        for name, record in self.sums.items():
+            large = self._size_of(name.removesuffix(SUMS_ENDING))
+            if record.size != BLOCK_SUM * -(-large // BLOCK):
+                raise ValueError(f"{name} cannot have {record.size:,} bytes for a file of {large:,}")
         for language in self.languages:
             self._size_of(tokenizer_name(language, joint=self.joint))
             for split, counts in self.splits.items():
@@ -103,6 +115,11 @@ class Manifest:
         """Source and target."""
         return self.source_lang, self.target_lang
 
+    @property
+    def all_files(self) -> dict[str, FileRecord]:
+        """Every file of the folder but the manifest itself."""
+        return self.files | self.sums
+
     def _size_of(self, name: str) -> int:
         if name not in self.files:
             raise ValueError(f"it does not list {name}")
@@ -112,13 +129,13 @@ class Manifest:
     def fingerprint(self) -> str:
         """SHA-256 of all but the settings, so that the same data prepared from another place is the
         same data."""
-        contents = {name: value for name, value in asdict(self).items() if name != "settings"}
+        contents = {name: value for name, value in asdict(self).items() if name not in ("settings", "sums")}
         return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
 class PreparedData:
-    """A folder that `prepare` wrote; `open` checks its manifest and file sizes, and every file is
-    checked when it is first used."""
+    """A folder that `prepare` wrote; `open` checks its manifest and file sizes, and every file, or
+    block of a large one, is checked when it is first used."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
@@ -138,7 +155,7 @@ class PreparedData:
         folder = Path(folder)
         atomic.put_back(folder)
         manifest = _read_manifest(folder)
-        for name, record in manifest.files.items():
+        for name, record in manifest.all_files.items():
             path = folder / name
             if not path.is_file():
                 raise CorpusError(f"{path} is missing; prepare the data again")
@@ -152,24 +169,26 @@ class PreparedData:
     def verify(self) -> None:
         """Refuses a file whose SHA-256 is not the manifest's; reads all those that this process has
         not read yet."""
-        for name in self.manifest.files:
+        for name in self.manifest.all_files:
             self._check_file(name)
 
     def pairs(self, split: str) -> TokenPairs:
-        """The token pairs of "train", "valid" or "test", mapped into memory."""
+        """The token pairs of "train", "valid" or "test", mapped into memory; of large files each
+        block is checked when it is first read."""
         self._check_split(split, tuple(self.manifest.splits))
-        for language in (self.source_lang, self.target_lang):
-            for kind in ("tokens", "offsets"):
-                self._check_file(f"{split}.{language}.{kind}")
-        source, target = (
-            TokenSide.open(
-                self.folder / f"{split}.{language}.tokens",
-                self.folder / f"{split}.{language}.offsets",
-                self.manifest.vocab_sizes[language],
-            )
-            for language in (self.source_lang, self.target_lang)
-        )
+        source, target = (self._side(split, language) for language in (self.source_lang, self.target_lang))
         return TokenPairs(source, target)
+
+    def _side(self, split: str, language: str) -> TokenSide:
+        names = [f"{split}.{language}.{kind}" for kind in ("tokens", "offsets")]
+        sums = {}
+        for name in names:
+            if name + SUMS_ENDING in self.manifest.sums:
+                sums[self.folder / name] = self.contents(name + SUMS_ENDING)
+            else:
+                self._check_file(name)
+        tokens, offsets = (self.folder / name for name in names)
+        return TokenSide.open(tokens, offsets, self.manifest.vocab_sizes[language], sums=sums)
 
     def references(self, split: str) -> tuple[list[str], list[str]]:
         """Source and target lines of "valid" or "test", as they were before tokenization."""
@@ -189,13 +208,13 @@ class PreparedData:
         return tokenizer
 
     def _check_file(self, name: str) -> None:
-        if known_hash(self.folder / name) != self.manifest.files[name].sha256:
+        if known_hash(self.folder / name) != self.manifest.all_files[name].sha256:
             raise self._changed(name)
 
     def contents(self, name: str) -> bytes:
         """The contents of a file, which must be those that the manifest lists."""
         data = (self.folder / name).read_bytes()
-        if bytes_hash(data) != self.manifest.files[name].sha256:
+        if bytes_hash(data) != self.manifest.all_files[name].sha256:
             raise self._changed(name)
         return data
 

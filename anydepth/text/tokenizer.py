@@ -95,11 +95,12 @@ class Tokenizer:
             ids += self._processor.encode(other)
         return ids
 
-    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        """What `encode` gives for each line, computed on all processors."""
+    def encode_lines(self, lines: Sequence[str], *, threads: int | None = None) -> list[list[int]]:
+        """What `encode` gives for each line, computed by so many threads; by default on all
+        processors."""
         plain = [f" {line}" if line and WORD_START not in line else "" for line in lines]
         try:
-            encoded: list[list[int]] = self._processor.encode(plain, num_threads=os.cpu_count() or 1)
+            encoded: list[list[int]] = self._processor.encode(plain, num_threads=threads or os.cpu_count() or 1)
         except (RuntimeError, TypeError, UnicodeError):  # a lone surrogate somewhere: encode says where
             return [self.encode(line) for line in lines]
         return [ids or self.encode(line) for line, ids in zip(lines, encoded, strict=True)]
