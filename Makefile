@@ -70,7 +70,7 @@ bench: demo .venv/dev
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/training_throughput.py
 	$(BIN)/python benchmarks/busy_neighbour.py
-	$(BIN)/python benchmarks/prepare_throughput.py --lines 2000000
+	$(BIN)/python benchmarks/large_corpus.py
 	$(BIN)/python benchmarks/tuning.py runs/demo/exits --valid runs/demo/corpus/valid
 	$(BIN)/python benchmarks/native_engine.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
 	$(BIN)/python benchmarks/onnx_step.py

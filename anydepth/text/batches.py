@@ -109,10 +109,12 @@ class BatchStream:
     """An endless stream of batches, each a list of pair numbers, that is the same for the same
     seed.
 
-    An epoch permutes runs of `run_pairs` neighbouring pairs and gathers them into pools of about
-    `pool_pairs`. Inside a pool pairs are shuffled, sorted by length, cut into batches, and the
-    batches are shuffled. So every pair comes once an epoch, a corpus of one pool is shuffled as a
-    whole, and memory holds one pool and one number a run whatever the corpus.
+    An epoch gathers runs of `run_pairs` neighbouring pairs into pools of at most `pool_pairs`. Of
+    each stretch of as many runs as there are pools, every pool gets one, drawn at random: so each
+    pool has of every part of the corpus what the whole has. Inside a pool pairs are shuffled, sorted
+    by length, cut into batches, and the batches are shuffled. So every pair comes once an epoch, a
+    corpus of one pool is shuffled as a whole, and memory holds one pool and one number a run
+    whatever the corpus.
     """
 
     def __init__(
@@ -152,10 +154,9 @@ class BatchStream:
         """The batches of one pool in their order; none if the epoch has no such pool."""
         # Pool numbers start at 1 here because SeedSequence pads with zeros: [seed, epoch] would
         # equal [seed, epoch, 0].
-        runs = self._randomness(epoch, 0).permutation(self.runs)
-        runs = runs[pool * self.pool_runs : (pool + 1) * self.pool_runs]
-        if len(runs) == 0:
+        if pool >= self.pools:
             return []
+        runs = self._runs_of_pool(epoch, pool)
         randomness = self._randomness(epoch, pool + 1)
         spans = [(run * self.run_pairs, min((run + 1) * self.run_pairs, len(self.pairs))) for run in runs.tolist()]
         indices = np.concatenate([np.arange(start, stop) for start, stop in spans])
@@ -163,6 +164,16 @@ class BatchStream:
         shuffled = randomness.permutation(len(indices))
         batches = batch_plan(lengths[shuffled], indices[shuffled], max_tokens=self.max_tokens)
         return [batches[number] for number in randomness.permutation(len(batches))]
+
+    def _runs_of_pool(self, epoch: int, pool: int) -> Int[np.ndarray, " runs"]:
+        """The numbers of the runs of one pool in random order."""
+        randomness = self._randomness(epoch, 0)
+        if self.pools == 1:
+            return randomness.permutation(self.runs)
+        stretches = -(-self.runs // self.pools)
+        dealt = randomness.permuted(np.arange(stretches * self.pools).reshape(stretches, self.pools), axis=1)
+        chosen = dealt[:, pool]
+        return randomness.permutation(chosen[chosen < self.runs])  # the last stretch may be short
 
     def _randomness(self, epoch: int, purpose: int) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, epoch, purpose])))

@@ -113,7 +113,3 @@ def main() -> None:
             send(outputs, _answer(encoder, PairBlock(source, target, SIZE.unpack(first)[0], recipe.names)))
     except (EOFError, BrokenPipeError):
         sys.stdout = None  # so that nobody flushes it to one who is gone
-
-
-if __name__ == "__main__":
-    main()

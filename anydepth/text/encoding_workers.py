@@ -16,6 +16,8 @@ from anydepth.text.block_encoding import EncodedBlock
 from anydepth.text.corpus import PairBlock
 from anydepth.text.encoding_process import EncodingRecipe, block_parts, encoded_from_parts, receive, send
 
+# It looks for modules where this process does, and nowhere else: not in the folder that it is started in.
+PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from anydepth.text.encoding_process import main; main()"
 FEW_BLOCKS = 4  # are encoded sooner here than processes start
 BLOCKS_AHEAD = 2  # that wait for each process, so that none waits for a block
 
@@ -48,7 +50,7 @@ class EncodingWorkers:
     def __enter__(self) -> "EncodingWorkers":
         try:
             for _ in range(self.jobs):
-                command = [sys.executable, "-m", "anydepth.text.encoding_process"]
+                command = [sys.executable, "-c", PROGRAM, *sys.path]
                 process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
                 )

@@ -82,7 +82,7 @@ class RawLines:
         if self._is_begun:
             return chunk
         self._is_begun = True
-        while len(chunk) < len(BYTE_ORDER_MARK) and (more := self._file.read1(READ_AT_ONCE)):
+        while len(chunk) <= len(BYTE_ORDER_MARK) and (more := self._file.read1(READ_AT_ONCE)):
             chunk += more
         return chunk.removeprefix(BYTE_ORDER_MARK)
 

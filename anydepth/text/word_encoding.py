@@ -25,7 +25,7 @@ VARINT, EIGHT_BYTES, COUNTED, FOUR_BYTES = 0, 1, 2, 5  # how a field is written
 class WholeLines:
     """What the tokenizer makes of whole lines: the specification, for any model."""
 
-    def __init__(self, tokenizer: AnyTokenizer, *, threads: int | None) -> None:
+    def __init__(self, tokenizer: AnyTokenizer, *, threads: int | None = None) -> None:
         self._tokenizer, self._threads = tokenizer, threads
         self._type = token_type(tokenizer.size)
 

@@ -73,3 +73,11 @@ def test_busy_neighbour_has_a_row_for_every_way_to_wait_and_compares_with_torch_
     rows = [line for line in lines if line[0] == "translate"]
     assert [row[1] for row in rows] == ["torch's", "anydepth", "passive", "one", "spin"]
     assert rows[0][-5:-3] == ["1.00", "1.00-1.00"]
+
+
+def test_large_corpus_tells_speed_and_memory_and_the_resumed_stream_is_the_same(tmp_path: Path) -> None:
+    sizes = ("--pairs", "900", "--vocab", "400", "--sample", "200", "--jobs", "2", "--folder", str(tmp_path))
+    lines = [" ".join(line) for line in run_benchmark("large_corpus.py", *sizes)]
+    assert lines[1].startswith("900 pairs:") and "pairs/s encoding" in lines[1] and "peak memory" in lines[1]
+    assert any("1,000 of the next 1,000 batches are the same" in line for line in lines)
+    assert list(tmp_path.iterdir()) == []

@@ -137,6 +137,19 @@ def test_a_corpus_of_one_pool_is_shuffled_as_a_whole() -> None:
     assert np.mean(np.diff(np.sort(first_batch)) == 1) < 0.5
 
 
+def test_every_pool_has_of_each_part_of_the_corpus_what_the_whole_has() -> None:
+    stream = BatchStream(some_pairs(2000), max_tokens=40, seed=1, pool_pairs=400, run_pairs=4)
+    parts: dict[int, np.ndarray] = {}
+    before = Position()
+    for batch, after in stream.from_position(before):
+        parts[before.pool] = parts.get(before.pool, 0) + np.bincount(batch // 500, minlength=4)
+        if after.epoch:
+            break
+        before = after
+    assert len(parts) == 5
+    assert all(abs(counts - 100).max() <= 4 for counts in parts.values())  # to a run
+
+
 def test_batches_are_not_in_the_order_of_their_lengths() -> None:
     stream = some_stream(count=32)
     longest = [

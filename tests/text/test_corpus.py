@@ -2,12 +2,13 @@ import gzip
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anydepth.errors import CorpusError
-from anydepth.text.corpus import PairFilter, open_lines, read_pairs, side_path
+from anydepth.text.corpus import REASONS, PairFilter, open_lines, read_pairs, side_path
 
 
 def write_pair(folder: Path, source: bytes, target: bytes) -> Path:
@@ -131,6 +132,14 @@ def test_pairs_are_dropped_at_the_limits(source: int, target: int, reason: str |
 def test_swapping_source_and_target_does_not_change_the_verdict(source: int, target: int) -> None:
     fit = PairFilter()
     assert fit.reason([7] * source, [7] * target) == fit.reason([7] * target, [7] * source)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30))), st.sampled_from([1.0, 1.1, 3.0, 100.0]))
+def test_many_pairs_are_judged_as_each_alone(lengths: list[tuple[int, int]], max_ratio: float) -> None:
+    fit = PairFilter(max_tokens=20, max_ratio=max_ratio)
+    sources, targets = np.array(lengths, np.int64).reshape(-1, 2).T
+    expected = [fit.reason([7] * source, [7] * target) for source, target in lengths]
+    assert [REASONS[place] for place in fit.reasons(sources, targets)] == expected
 
 
 def test_limits_that_drop_everything_are_refused() -> None:

@@ -159,6 +159,16 @@ def test_progress_is_reported_with_its_speed(
     assert [line.split()[1] for line in progress] == ["20", "40", "60"]
 
 
+def test_the_number_of_processes_does_not_show_in_any_file(
+    settings: PrepareSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare_module, "PAIRS_AT_ONCE", 11)
+    for jobs in (1, 2):
+        prepare(settings, tmp_path / str(jobs), jobs=jobs)
+    alone, together = ({path.name: path.read_bytes() for path in (tmp_path / jobs).iterdir()} for jobs in "12")
+    assert alone == together
+
+
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, CorpusError])
 def test_a_failure_leaves_nothing_behind(
     settings: PrepareSettings, tmp_path: Path, failure: type[BaseException]

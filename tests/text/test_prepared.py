@@ -11,7 +11,10 @@ from damages import flip
 from tiny import prepare_tiny
 
 from anydepth.errors import CorpusError
+from anydepth.files import checksums
 from anydepth.files.checksums import checked_object, with_checksum
+from anydepth.text import prepare as prepare_module
+from anydepth.text import prepared, tokens
 from anydepth.text.prepared import PreparedData
 
 
@@ -32,6 +35,53 @@ def test_prepared_files_are_checked_where_they_are_first_used(data: PreparedData
         PreparedData.open(folder)
 
 
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedData:
+    """Data whose token files count as large, with blocks of 64 bytes."""
+    monkeypatch.setattr(prepare_module, "CHECKED_AT_ONCE", 100)
+    for module in (checksums, tokens, prepared):
+        monkeypatch.setattr(module, "BLOCK", 64)
+    return prepare_tiny(tmp_path)
+
+
+def test_a_block_of_a_large_file_is_checked_when_it_is_first_read(large: PreparedData, data: PreparedData) -> None:
+    whole = data.pairs("train")
+    file = large.folder / "train.de.tokens"
+    assert file.stat().st_size > 4 * 64
+    assert {f"train.de.{kind}.sums" for kind in ("tokens", "offsets")} <= set(large.manifest.sums)
+    assert large.fingerprint == data.fingerprint
+    contents = bytearray(file.read_bytes())
+    contents[-1] ^= 1
+    file.write_bytes(contents)
+    pairs = PreparedData.open(large.folder).pairs("train")
+    for number in range(10):
+        assert pairs.source(number).tolist() == whole.source(number).tolist()
+    with pytest.raises(
+        CorpusError,
+        match=r"train\.de\.tokens has changed since it was prepared \(the checksum of its bytes from \d+ on differs\); "
+        "prepare the data again",
+    ):
+        pairs.source(39)
+    with pytest.raises(CorpusError, match=r"train\.de\.tokens has changed since"):
+        _ = PreparedData.open(large.folder).pairs("train").source_side.tokens
+    with pytest.raises(CorpusError, match=r"train\.de\.tokens has changed since .*SHA-256"):
+        PreparedData.open(large.folder).verify()
+
+
+@pytest.mark.parametrize("name", ["train.en.offsets", "train.en.offsets.sums"])
+def test_a_changed_offset_or_checksum_of_a_large_file_is_refused(large: PreparedData, name: str) -> None:
+    flip(large.folder / name)
+    with pytest.raises(CorpusError, match=rf"{re.escape(name)} has changed since it was prepared"):
+        PreparedData.open(large.folder).pairs("train").lengths(0, 40)
+
+
+def test_memory_that_was_given_back_is_read_again(large: PreparedData) -> None:
+    pairs = large.pairs("train")
+    before = [pairs.source(number).tolist() for number in range(40)]
+    pairs.release()
+    assert [pairs.source(number).tolist() for number in range(40)] == before
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -50,6 +100,11 @@ def test_prepared_files_are_checked_where_they_are_first_used(data: PreparedData
             {"splits": {"train": {"pairs": 41, "dropped": {}, "tokens": {"de": 1, "en": 1}}}},
             r"train\.de\.offsets must have 336 bytes",
         ),
+        (
+            {"sums": {"train.de.tokens.sums": {"size": 1, "sha256": "0"}}},
+            r"train\.de\.tokens\.sums cannot have 1 bytes for a file of",
+        ),
+        ({"sums": {"x.sums": {"size": 1, "sha256": "0"}}}, "it does not list x"),
         ({"splits": 3}, r"splits: Input should be an object"),
         ({"joint": None}, r"joint: Input should be a valid boolean"),
     ],
