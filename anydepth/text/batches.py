@@ -148,7 +148,6 @@ class BatchStream:
                 is_last = number + 1 == len(batches)
                 yield batches[number], following if is_last else Position(epoch, pool, number + 1)
             epoch, pool, first = following.epoch, following.pool, 0
-            self.pairs.release()  # or the corpus would come to lie in memory, pool by pool
 
     def _pool_batches(self, epoch: int, pool: int) -> list[Int[np.ndarray, " batch"]]:
         """The batches of one pool in their order; none if the epoch has no such pool."""
@@ -161,6 +160,7 @@ class BatchStream:
         spans = [(run * self.run_pairs, min((run + 1) * self.run_pairs, len(self.pairs))) for run in runs.tolist()]
         indices = np.concatenate([np.arange(start, stop) for start, stop in spans])
         lengths = np.concatenate([_row_lengths(self.pairs, start, stop) for start, stop in spans])
+        self.pairs.release()  # these lengths and the pool before: else the corpus would come to lie in memory
         shuffled = randomness.permutation(len(indices))
         batches = batch_plan(lengths[shuffled], indices[shuffled], max_tokens=self.max_tokens)
         return [batches[number] for number in randomness.permutation(len(batches))]
