@@ -160,7 +160,6 @@ class BatchStream:
         spans = [(run * self.run_pairs, min((run + 1) * self.run_pairs, len(self.pairs))) for run in runs.tolist()]
         indices = np.concatenate([np.arange(start, stop) for start, stop in spans])
         lengths = np.concatenate([_row_lengths(self.pairs, start, stop) for start, stop in spans])
-        self.pairs.release()  # these lengths and the pool before: else the corpus would come to lie in memory
         shuffled = randomness.permutation(len(indices))
         batches = batch_plan(lengths[shuffled], indices[shuffled], max_tokens=self.max_tokens)
         return [batches[number] for number in randomness.permutation(len(batches))]

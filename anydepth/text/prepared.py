@@ -173,8 +173,8 @@ class PreparedData:
             self._check_file(name)
 
     def pairs(self, split: str) -> TokenPairs:
-        """The token pairs of "train", "valid" or "test", mapped into memory; of large files each
-        block is checked when it is first read."""
+        """The token pairs of "train", "valid" or "test", read when they are asked for; of large files
+        each block is checked when it is first read."""
         self._check_split(split, tuple(self.manifest.splits))
         source, target = (self._side(split, language) for language in (self.source_lang, self.target_lang))
         return TokenPairs(source, target)

@@ -1,7 +1,8 @@
 """Token files: every sentence of one side in one flat array, and the offsets at which they
 start."""
 
-import mmap
+import os
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-from jaxtyping import Int, Shaped, UInt
-from numpy.typing import NDArray
+from jaxtyping import Int, Integer, UInt
 
 from anydepth.errors import CorpusError
 from anydepth.files.checksums import BLOCK, BLOCK_SUM, HashedFile, block_sum
@@ -69,113 +69,128 @@ class TokenWriter:
             pass
 
 
-class TokenSide:
-    """The sentences of one language: a flat array of tokens, and the sentences + 1 offsets that cut
-    it.
+class HeldArray:
+    """Numbers in memory."""
 
-    Where checks are given, a sentence and its offsets are checked when they are first read, and an
-    array as a whole when it is asked for.
+    def __init__(self, array: Integer[np.ndarray, " items"]) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def part(self, start: int, stop: int) -> Integer[np.ndarray, " part"]:
+        """The numbers start..stop-1."""
+        return self._array[start:stop]
+
+    def whole(self) -> Integer[np.ndarray, " items"]:
+        """All of them."""
+        return self._array
+
+
+class FiledArray:
+    """Numbers in a file, read where they are asked for. With the sums of its blocks, each block is
+    checked when it is first read.
+
+    Parts are copied and not mapped: one look at a mapped file may bring megabytes around it into
+    the memory of the process, where the system keeps the file in large pages.
     """
 
-    def __init__(
-        self,
-        tokens: UInt[np.ndarray, " tokens"],
-        offsets: Int[np.ndarray, " cuts"],
-        *,
-        token_checks: "BlockChecks | None" = None,
-        offset_checks: "BlockChecks | None" = None,
-    ) -> None:
+    def __init__(self, path: Path, dtype: np.dtype[np.integer], sums: bytes | None = None) -> None:
+        self._path, self._type, self._sums = path, dtype, sums
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)
+        self._size = os.fstat(self._file).st_size
+        self._seen = bytearray(0 if sums is None else -(-self._size // BLOCK))
+
+    def __len__(self) -> int:
+        return self._size // self._type.itemsize
+
+    def part(self, start: int, stop: int) -> Integer[np.ndarray, " part"]:
+        """The numbers start..stop-1."""
+        begin, end = start * self._type.itemsize, stop * self._type.itemsize
+        self._check(begin, end)
+        return np.frombuffer(self._read(begin, end), self._type)
+
+    def whole(self) -> Integer[np.ndarray, " items"]:
+        """All of them, mapped into memory."""
+        self._check(0, self._size)
+        if self._size == 0:  # an empty file cannot be mapped
+            return np.empty(0, self._type)
+        with os.fdopen(os.dup(self._file), "rb") as file:
+            return np.memmap(file, self._type, mode="r")
+
+    def _check(self, begin: int, end: int) -> None:
+        """Refuses these bytes if a block that holds any of them is not as it was written."""
+        if self._sums is None:
+            return
+        beyond = -(-end // BLOCK)
+        block = self._seen.find(0, begin // BLOCK, beyond)
+        while block >= 0:
+            found = block_sum(self._read(block * BLOCK, min((block + 1) * BLOCK, self._size)))
+            if found != self._sums[block * BLOCK_SUM : (block + 1) * BLOCK_SUM]:
+                raise self._changed(f"the checksum of its bytes from {block * BLOCK:,} on differs")
+            self._seen[block] = 1
+            block = self._seen.find(0, block, beyond)
+
+    def _read(self, begin: int, end: int) -> bytes:
+        data = os.pread(self._file, end - begin, begin)
+        while len(data) < end - begin:  # one call reads no more than 2 GiB
+            more = os.pread(self._file, end - begin - len(data), begin + len(data))
+            if not more:
+                raise self._changed(f"it ends before byte {end:,}")
+            data += more
+        return data
+
+    def _changed(self, how: str) -> CorpusError:
+        return CorpusError(f"{self._path} has changed since it was prepared ({how}); prepare the data again")
+
+
+class TokenSide:
+    """The sentences of one language: a flat array of tokens, and the sentences + 1 offsets that cut
+    it."""
+
+    def __init__(self, tokens: HeldArray | FiledArray, offsets: HeldArray | FiledArray) -> None:
         self._tokens, self._offsets = tokens, offsets
-        self._token_checks, self._offset_checks = token_checks, offset_checks
 
     @classmethod
     def open(
         cls, path_tokens: Path, path_offsets: Path, vocab_size: int, *, sums: Mapping[Path, bytes] | None = None
     ) -> "TokenSide":
-        """The two files mapped into memory: only the pages that are asked for are read, and checked
-        by their sums where there are some."""
-        tokens, offsets = _mapped(path_tokens, token_type(vocab_size)), _mapped(path_offsets, OFFSET_TYPE)
-        token_checks, offset_checks = (
-            BlockChecks(path, array, sums[path]) if sums and path in sums else None
-            for path, array in ((path_tokens, tokens), (path_offsets, offsets))
+        """The two files: only what is asked for is read, and checked by the sums where there are
+        some."""
+        sums = sums or {}
+        return cls(
+            FiledArray(path_tokens, token_type(vocab_size), sums.get(path_tokens)),
+            FiledArray(path_offsets, OFFSET_TYPE, sums.get(path_offsets)),
         )
-        return cls(tokens, offsets, token_checks=token_checks, offset_checks=offset_checks)
 
     @classmethod
     def from_sentences(cls, sentences: Sequence[Sequence[int]]) -> "TokenSide":
         """The same from sentences in memory."""
         offsets = np.cumsum([0, *(len(sentence) for sentence in sentences)], dtype=OFFSET_TYPE)
-        return cls(np.fromiter(chain.from_iterable(sentences), dtype=token_type(2**32)), offsets)
+        tokens = np.fromiter(chain.from_iterable(sentences), dtype=token_type(2**32))
+        return cls(HeldArray(tokens), HeldArray(offsets))
 
     @property
     def tokens(self) -> UInt[np.ndarray, " tokens"]:
         """All tokens."""
-        if self._token_checks is not None:
-            self._token_checks.see(0, len(self._tokens))
-        return self._tokens
+        return self._tokens.whole()
 
     @property
     def offsets(self) -> Int[np.ndarray, " cuts"]:
         """All offsets."""
-        if self._offset_checks is not None:
-            self._offset_checks.see(0, len(self._offsets))
-        return self._offsets
+        return self._offsets.whole()
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def __getitem__(self, number: int) -> UInt[np.ndarray, " length"]:
-        start, stop = self._cuts(number, number + 1).tolist()
-        if self._token_checks is not None:
-            self._token_checks.see(start, stop)
-        return self._tokens[start:stop]
+        start, stop = self._offsets.part(number, number + 2).tolist()
+        return self._tokens.part(start, stop)
 
     def lengths(self, start: int, stop: int) -> Int[np.ndarray, " sentences"]:
         """Tokens in each of the sentences start..stop-1, from the offsets alone."""
-        return np.diff(self._cuts(start, stop))
-
-    def release(self) -> None:
-        """Gives back the memory of the pages that were read; whoever reads on gets them again."""
-        for array in (self._tokens, self._offsets):
-            if isinstance(array.base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                array.base.madvise(mmap.MADV_DONTNEED)
-
-    def _cuts(self, start: int, stop: int) -> Int[np.ndarray, " cuts"]:
-        """The offsets start..stop."""
-        if self._offset_checks is not None:
-            self._offset_checks.see(start, stop + 1)
-        return self._offsets[start : stop + 1]
-
-
-class BlockChecks:
-    """Which blocks of a mapped file have been compared with their checksums; each is, when it is
-    first read."""
-
-    def __init__(self, path: Path, array: Shaped[np.ndarray, " items"], sums: bytes) -> None:
-        self._path = path
-        self._bytes = array.view(np.uint8)
-        self._sums = sums
-        self._item = array.itemsize
-        self._seen = bytearray(-(-len(self._bytes) // BLOCK))
-
-    def see(self, start: int, stop: int) -> None:
-        """Refuses the items start..stop-1 if a block that holds any of them is not as it was
-        written."""
-        first, beyond = start * self._item // BLOCK, -(-stop * self._item // BLOCK)
-        if self._seen.find(0, first, beyond) < 0:
-            return
-        for block in range(first, beyond):
-            if not self._seen[block]:
-                self._check(block)
-                self._seen[block] = 1
-
-    def _check(self, block: int) -> None:
-        found = block_sum(self._bytes[block * BLOCK : (block + 1) * BLOCK].tobytes())
-        if found != self._sums[block * BLOCK_SUM : (block + 1) * BLOCK_SUM]:
-            raise CorpusError(
-                f"{self._path} has changed since it was prepared (the checksum of its bytes from {block * BLOCK:,} on "
-                "differs); prepare the data again"
-            )
+        return np.diff(self._offsets.part(start, stop + 1))
 
 
 class TokenPairs:
@@ -200,14 +215,3 @@ class TokenPairs:
     def lengths(self, start: int, stop: int) -> tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]]:
         """Source and target lengths of the pairs start..stop-1; no token is read."""
         return self.source_side.lengths(start, stop), self.target_side.lengths(start, stop)
-
-    def release(self) -> None:
-        """Gives back the memory of what was read from files."""
-        self.source_side.release()
-        self.target_side.release()
-
-
-def _mapped(path: Path, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
-    if path.stat().st_size == 0:  # an empty file cannot be mapped
-        return np.empty(0, dtype)
-    return np.memmap(path, dtype, mode="r")

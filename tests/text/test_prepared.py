@@ -2,6 +2,7 @@
 cannot be where it is opened."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -75,11 +76,15 @@ def test_a_changed_offset_or_checksum_of_a_large_file_is_refused(large: Prepared
         PreparedData.open(large.folder).pairs("train").lengths(0, 40)
 
 
-def test_memory_that_was_given_back_is_read_again(large: PreparedData) -> None:
-    pairs = large.pairs("train")
-    before = [pairs.source(number).tolist() for number in range(40)]
-    pairs.release()
-    assert [pairs.source(number).tolist() for number in range(40)] == before
+def test_a_file_that_became_shorter_while_it_is_open_is_refused(large: PreparedData, data: PreparedData) -> None:
+    for opened in (large, PreparedData.open(Path(shutil.copytree(data.folder, large.folder.parent / "small")))):
+        pairs = opened.pairs("train")
+        os.truncate(opened.folder / "train.en.tokens", 10)
+        with pytest.raises(
+            CorpusError,
+            match=r"train\.en\.tokens has changed since it was prepared \(it ends before byte [\d,]+\); prepare the",
+        ):
+            pairs.target(39)
 
 
 @pytest.mark.parametrize(

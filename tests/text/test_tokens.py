@@ -46,7 +46,7 @@ def test_a_writer_counts_sentences_and_tokens(tmp_path: Path) -> None:
     assert (writer.sentences, writer.tokens) == (4, 8)
 
 
-def test_opened_files_are_mapped_and_not_read(tmp_path: Path) -> None:
+def test_an_opened_file_as_a_whole_is_mapped_and_not_read(tmp_path: Path) -> None:
     side = write_side(tmp_path, SENTENCES, 300, at_once=2)
     assert isinstance(side.tokens, np.memmap) and isinstance(side.offsets, np.memmap)
 
