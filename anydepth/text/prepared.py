@@ -156,7 +156,8 @@ class PreparedData:
             self._check_file(name)
 
     def pairs(self, split: str) -> TokenPairs:
-        """The token pairs of "train", "valid" or "test", mapped into memory."""
+        """The token pairs of "train", "valid" or "test", of which only what is asked for is
+        read."""
         self._check_split(split, tuple(self.manifest.splits))
         for language in (self.source_lang, self.target_lang):
             for kind in ("tokens", "offsets"):
@@ -189,7 +190,13 @@ class PreparedData:
         return tokenizer
 
     def _check_file(self, name: str) -> None:
-        if known_hash(self.folder / name) != self.manifest.files[name].sha256:
+        try:
+            found = known_hash(self.folder / name)
+        except FileNotFoundError as error:
+            raise CorpusError(
+                f"{self.folder / name} is no longer there; bring the data back, or prepare it again"
+            ) from error
+        if found != self.manifest.files[name].sha256:
             raise self._changed(name)
 
     def contents(self, name: str) -> bytes:

@@ -2,16 +2,22 @@
 start."""
 
 import os
+import struct
+import weakref
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, UInt
 from numpy.typing import NDArray
 
+from anydepth.errors import CorpusError
+
 OFFSET_TYPE = np.dtype("<i8")
+TWO_OFFSETS = struct.Struct("<qq")
 
 
 def token_type(vocab_size: int) -> np.dtype[np.unsignedinteger]:
@@ -57,18 +63,73 @@ class TokenWriter:
             self.flush()
 
 
+class FlatFile:
+    """The numbers of one type in an open file: only what is asked for is read.
+
+    Slices are read and not mapped: a file that was cut short, or whose disk went away, would kill
+    the process that looks at a map of it. Numbers at many places are taken from a map all the same,
+    which long work of other kinds than training does.
+    """
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.path, self.dtype = path, dtype
+        self._file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
+        self._size = dtype.itemsize
+        self._length = os.fstat(self._file).st_size // self._size
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, where: slice | NDArray[np.integer]) -> NDArray[Any]:
+        if not isinstance(where, slice):
+            found: NDArray[Any] = mapped(self.path, self.dtype)[where]
+            return found
+        start, stop = where.start, min(where.stop, self._length)
+        return np.frombuffer(self._read(start, max(stop - start, 0)), self.dtype)
+
+    def neighbours(self, number: int) -> tuple[int, int]:
+        """The two offsets from place `number` on."""
+        start, stop = TWO_OFFSETS.unpack(self._read(number, 2))
+        return start, stop
+
+    def _read(self, start: int, count: int) -> bytes:
+        wanted, place = count * self._size, start * self._size
+        try:
+            data = os.pread(self._file, wanted, place)
+            while len(data) < wanted and (more := os.pread(self._file, wanted - len(data), place + len(data))):
+                data += more  # one call gives 2 GB at most
+        except OSError as error:
+            raise CorpusError(
+                f"{self.path} can no longer be read ({error.strerror}); bring the data back, or prepare it again"
+            ) from error
+        if len(data) < wanted:
+            raise CorpusError(f"{self.path} was cut short while it was in use; prepare the data again")
+        return data
+
+
+def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The numbers in a file as an array whose pages are read when they are looked at."""
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
+        return np.empty(0, dtype)
+    return np.memmap(path, dtype, mode="r")
+
+
 class TokenSide:
     """The sentences of one language: a flat array of tokens, and the sentences + 1 offsets that cut
     it."""
 
-    def __init__(self, tokens: UInt[np.ndarray, " tokens"], offsets: Int[np.ndarray, " cuts"]) -> None:
+    def __init__(
+        self, tokens: UInt[np.ndarray, " tokens"] | FlatFile, offsets: Int[np.ndarray, " cuts"] | FlatFile
+    ) -> None:
         self.tokens = tokens
         self.offsets = offsets
 
     @classmethod
     def open(cls, path_tokens: Path, path_offsets: Path, vocab_size: int) -> "TokenSide":
-        """The two files mapped into memory: only the pages that are asked for are read."""
-        return cls(_mapped(path_tokens, token_type(vocab_size)), _mapped(path_offsets, OFFSET_TYPE))
+        """The two files, of which only what is asked for is read."""
+        opened = FlatFile if hasattr(os, "pread") else mapped  # Windows has no such call, and cuts no open file
+        return cls(opened(path_tokens, token_type(vocab_size)), opened(path_offsets, OFFSET_TYPE))
 
     @classmethod
     def from_sentences(cls, sentences: Sequence[Sequence[int]]) -> "TokenSide":
@@ -80,7 +141,12 @@ class TokenSide:
         return len(self.offsets) - 1
 
     def __getitem__(self, number: int) -> UInt[np.ndarray, " length"]:
-        return self.tokens[self.offsets[number] : self.offsets[number + 1]]
+        start, stop = (
+            self.offsets.neighbours(number)
+            if isinstance(self.offsets, FlatFile)
+            else self.offsets[number : number + 2].tolist()
+        )
+        return self.tokens[start:stop]
 
     def lengths(self, start: int, stop: int) -> Int[np.ndarray, " sentences"]:
         """Tokens in each of the sentences start..stop-1, from the offsets alone."""
@@ -109,9 +175,3 @@ class TokenPairs:
     def lengths(self, start: int, stop: int) -> tuple[Int[np.ndarray, " pairs"], Int[np.ndarray, " pairs"]]:
         """Source and target lengths of the pairs start..stop-1; no token is read."""
         return self.source_side.lengths(start, stop), self.target_side.lengths(start, stop)
-
-
-def _mapped(path: Path, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
-    if path.stat().st_size == 0:  # an empty file cannot be mapped
-        return np.empty(0, dtype)
-    return np.memmap(path, dtype, mode="r")
