@@ -201,6 +201,11 @@ class TrainingConfig(ConfigSection):
     to 0."""
     clip_norm: Factor = 3.0
     """Largest norm of an update's gradient."""
+    left_out_in_a_row: Annotated[int, Field(ge=0, le=MOST_UPDATES)] = 10
+    """An update whose loss or gradient is not a number is left out; after so many in a row the next
+    one stops training."""
+    left_out: Annotated[int, Field(ge=0, le=MOST_UPDATES)] = 100
+    """The same for all updates that were left out, in a row or not; 0 stops at the first."""
     weight_decay: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.0
     """Decoupled weight decay."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 1
