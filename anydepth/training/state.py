@@ -79,7 +79,7 @@ def state_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[st
     which it begins."""
     tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
     for name, parameter in trained_parameters(model).items():
-        moments = optimizer.state.get(parameter) or dict.fromkeys(MOMENTS, torch.zeros_like(parameter))
+        moments = optimizer.state.get(parameter) or {moment: torch.zeros_like(parameter) for moment in MOMENTS}
         tensors |= {f"{moment}.{name}": moments[moment] for moment in MOMENTS}
     return tensors
 
