@@ -88,7 +88,8 @@ class WorkerKills:
             agent.wait(PATIENCE * 2)
         finally:
             if agent.poll() is None:
-                os.killpg(agent.pid, signal.SIGKILL)
+                for process in (*children_of(agent.pid), agent.pid):  # workers have sessions of their own
+                    os.kill(process, signal.SIGKILL)
                 agent.wait()
         if agent.returncode:
             raise WrongError(f"torchrun ended with exit code {agent.returncode}; {last_words(folder)}")
