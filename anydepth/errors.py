@@ -35,6 +35,10 @@ class TrainingError(AnydepthError):
     """Training that cannot go on."""
 
 
+class WorkerLost(AnydepthError):  # noqa: N818
+    """Training that ends because another of its processes has ended."""
+
+
 class OtherWorkerReports(AnydepthError):  # noqa: N818
     """This process ends without a message, because another worker of the same training reports
     why."""

@@ -33,6 +33,8 @@ COUNTS = [
     "training.save_every",
     "training.average",
     "training.patience",
+    "training.left_out_in_a_row",
+    "training.left_out",
     "exits.halting_units",
     "validation.every",
     "validation.sentences",

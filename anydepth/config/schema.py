@@ -41,7 +41,6 @@ WEIGHTINGS: dict[str, Callable[[int], float]] = {
     "1/n": lambda n: 1 / n,
 }
 
-
 LAYER_DROP = 0.2
 LOWEST_CONFIDENCE = 0.5
 
@@ -194,13 +193,16 @@ class TrainingConfig(ConfigSection):
     learning_rate: Annotated[float, Field(gt=0)] = 5e-4
     """Highest learning rate of Adam, reached after the warm-up."""
     warmup: Updates = 4000
-    """Updates over which the rate rises; then it falls with the inverse square root of the
-    update."""
+    """Updates over which the rate rises; then it falls with their inverse square root."""
     cooldown: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the budget at its end in which the rate is multiplied by a factor that falls from 1
     to 0."""
     clip_norm: Factor = 3.0
     """Largest norm of an update's gradient."""
+    left_out_in_a_row: Annotated[int, Field(ge=0, le=MOST_UPDATES)] = 10
+    """Updates in a row that may be left out because their loss or gradient is not a number."""
+    left_out: Annotated[int, Field(ge=0, le=MOST_UPDATES)] = 100
+    """The same for all updates, in a row or not; the first beyond either number stops training."""
     weight_decay: Annotated[float, Field(ge=0, le=LARGEST_FACTOR)] = 0.0
     """Decoupled weight decay."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 1
@@ -210,8 +212,7 @@ class TrainingConfig(ConfigSection):
     save_every: Updates = 500
     """Updates between two saved states, from which a stopped run is resumed."""
     final: Literal["last", "best", "average"] = "best"
-    """Weights to end with: the last, those of the best validation, or the average of the last saved
-    ones."""
+    """Weights to end with: the last, the best validation's, or the average of the last saved ones."""
     average: Annotated[int, Field(ge=1, le=MOST_CHECKPOINTS)] = 10
     """How many saved weights the average takes; with `final = "average"`."""
     patience: Updates | None = None
@@ -338,7 +339,6 @@ class Config(ConfigSection):
             raise ValueError(
                 f'training.paths = {self.training.paths} needs training.mode = "mixed"; set that, or training.paths = 1'
             )
-
         self.check_trunk()
 
     def check_trunk(self) -> None:

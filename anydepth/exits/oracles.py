@@ -15,6 +15,10 @@ class OracleError(UsageError):
     """Scores that no oracle can choose from."""
 
 
+class UnscoredError(OracleError):
+    """Scores that are not numbers."""
+
+
 def oracle_exits(
     config: ExitsConfig,
     log_likelihoods: Float[Tensor, "block batch time"],
@@ -101,7 +105,7 @@ def penalised_exits(scores: Float[Tensor, "block *place"], exit_penalty: float) 
         )
     if bool(scores.isnan().any()):
         block, *place = scores.isnan().nonzero()[0].tolist()
-        raise OracleError(
+        raise UnscoredError(
             f"the score of exit {block + 1} at {place} is not a number, so no exit can be called the best"
         )
     numbers = torch.arange(1, len(scores) + 1, dtype=scores.dtype, device=scores.device).view(

@@ -238,7 +238,7 @@ def create_run(
     run = Run(Path(folder))
     inside = {"--data": data.folder} | ({} if origin is None else {"--from": origin.folder})
     check_place(run, overwrite=overwrite, inside=inside, instead="go on with --resume, ")
-    data.verify()
+    data.verify_for_use()
     with replacing_folder(run.folder) as temporary:
         fill_run(Run(temporary), config, data)
         if origin is not None and start is not None:

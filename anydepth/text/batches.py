@@ -15,6 +15,10 @@ from anydepth.text.tokenizer import BOS, EOS, PAD
 from anydepth.text.tokens import TokenPairs
 
 
+class NoSuchPlaceError(CorpusError):
+    """A place that the stream of batches does not have."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Sentence pairs as padded tensors; masks are true at real tokens. Inputs at time t predict
@@ -139,7 +143,7 @@ class BatchStream:
         while True:
             batches = self._pool_batches(epoch, pool)
             if first >= len(batches):
-                raise CorpusError(
+                raise NoSuchPlaceError(
                     f"the stream has no {position}: pool {pool} of epoch {epoch} has {len(batches)} batches; "
                     "continue with the data and the max_tokens with which the position was saved"
                 )

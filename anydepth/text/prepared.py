@@ -172,6 +172,13 @@ class PreparedData:
         for name in self.manifest.all_files:
             self._check_file(name)
 
+    def verify_for_use(self) -> None:
+        """The same but for large files, each of whose blocks is checked when it is read: training
+        does not wait for gigabytes."""
+        for name in self.manifest.all_files:
+            if name + SUMS_ENDING not in self.manifest.sums:
+                self._check_file(name)
+
     def pairs(self, split: str) -> TokenPairs:
         """The token pairs of "train", "valid" or "test", read when they are asked for; of large files
         each block is checked when it is first read."""
@@ -208,7 +215,13 @@ class PreparedData:
         return tokenizer
 
     def _check_file(self, name: str) -> None:
-        if known_hash(self.folder / name) != self.manifest.all_files[name].sha256:
+        try:
+            found = known_hash(self.folder / name)
+        except FileNotFoundError as error:
+            raise CorpusError(
+                f"{self.folder / name} is no longer there; bring the data back, or prepare it again"
+            ) from error
+        if found != self.manifest.all_files[name].sha256:
             raise self._changed(name)
 
     def contents(self, name: str) -> bytes:

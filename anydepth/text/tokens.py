@@ -128,21 +128,25 @@ class FiledArray:
         while block >= 0:
             found = block_sum(self._read(block * BLOCK, min((block + 1) * BLOCK, self._size)))
             if found != self._sums[block * BLOCK_SUM : (block + 1) * BLOCK_SUM]:
-                raise self._changed(f"the checksum of its bytes from {block * BLOCK:,} on differs")
+                raise CorpusError(
+                    f"{self._path} has changed since it was prepared (the checksum of its bytes from {block * BLOCK:,} "
+                    "on differs); prepare the data again"
+                )
             self._seen[block] = 1
             block = self._seen.find(0, block, beyond)
 
     def _read(self, begin: int, end: int) -> bytes:
-        data = os.pread(self._file, end - begin, begin)
-        while len(data) < end - begin:  # one call reads no more than 2 GiB
-            more = os.pread(self._file, end - begin - len(data), begin + len(data))
-            if not more:
-                raise self._changed(f"it ends before byte {end:,}")
-            data += more
+        data, wanted = b"", end - begin
+        try:
+            while len(data) < wanted and (more := os.pread(self._file, wanted - len(data), begin + len(data))):
+                data = data + more if data else more  # one call reads no more than 2 GiB
+        except OSError as error:
+            raise CorpusError(
+                f"{self._path} can no longer be read ({error.strerror}); bring the data back, or prepare it again"
+            ) from error
+        if len(data) < wanted:
+            raise CorpusError(f"{self._path} was cut short while it was in use; prepare the data again")
         return data
-
-    def _changed(self, how: str) -> CorpusError:
-        return CorpusError(f"{self._path} has changed since it was prepared ({how}); prepare the data again")
 
 
 class TokenSide:

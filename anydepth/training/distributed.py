@@ -1,19 +1,25 @@
 """One process or many: the same calls, which do nothing when there is one.
 
 An error that ends training is reported by one worker; the others end with `OtherWorkerReports`,
-which the command turns into an exit code without a message.
+which the command turns into an exit code without a message. A worker that dies takes the others
+with it: whoever exchanges something with it next ends, too, and is started again with it where
+torchrun may do so.
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from anydepth.errors import AnydepthError, OtherWorkerReports
+from anydepth.errors import AnydepthError, OtherWorkerReports, WorkerLost
+from anydepth.training.signals import ending_on_signal
 
 # Were DistributedDataParallel the last to let go of the group, its end could wait forever for a
 # thread that waits for Python (https://github.com/pytorch/pytorch/issues/56297), so the group is
@@ -78,9 +84,39 @@ def workers() -> Iterator[Workers]:
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    _held.append(distributed.group.WORLD)
-    try:
-        yield Workers(rank, world, device)
-    finally:
-        distributed.destroy_process_group()
+    group = Workers(rank, world, device)
+    with ending_on_signal(signal.SIGTERM):  # by which torchrun ends those that are left; the loop asks to hear of it
+        try:
+            join_group("nccl" if device.type == "cuda" else "gloo", rank, world)
+            _held.append(distributed.group.WORLD)
+            yield group
+        except RuntimeError as error:
+            if not is_lost_worker(error):
+                raise
+            lost = WorkerLost(
+                "another worker of this training has ended, so all end; torchrun starts them again where "
+                "--max-restarts allows it, else go on with --resume"
+            )
+            raise group.reported_by_main(lost) from error
+        finally:
+            if distributed.is_initialized():
+                distributed.destroy_process_group()
+
+
+def join_group(backend: str, rank: int, world: int) -> None:
+    """Makes this process one of the group.
+
+    torchrun keeps the store in which workers find each other while it starts them again and again,
+    so that they would find the addresses of those that died. Each attempt has keys of its own.
+    """
+    store, _, _ = next(rendezvous("env://", rank, world))
+    attempt = f"{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')} of {world}"
+    distributed.init_process_group(backend, store=PrefixStore(f"attempt {attempt}", store), rank=rank, world_size=world)
+
+
+def is_lost_worker(error: RuntimeError) -> bool:
+    """Whether an exchange failed because another worker is gone: torch has errors of its own for
+    some of these, and gloo tells the others in its text."""
+    return isinstance(error, distributed.DistError) or any(
+        sign in str(error) for sign in ("/gloo/", "Connection closed by peer", "Connection reset by peer")
+    )

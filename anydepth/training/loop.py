@@ -1,28 +1,38 @@
 """The training loop: one update after the other until the budget is spent."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from anydepth.bleu_oracle.table import training_scores
-from anydepth.errors import CorpusError, Interrupted, RunError, TrainingError
+from anydepth.errors import Interrupted, RunError, TrainingError
 from anydepth.evaluation.measure import validation_scorer
 from anydepth.exits.adaptive import AdaptiveTransformer
+from anydepth.exits.oracles import UnscoredError
 from anydepth.messages.times import describe_seconds
 from anydepth.model.checkpoint import average_tensors, load_weights, model_tensors, not_finite, save_tensors
 from anydepth.runs.models import check_shape, new_model, start_from
 from anydepth.runs.run import INTERRUPTED, Run
-from anydepth.text.batches import Batch, BatchStream, Position, training_batches
+from anydepth.text.batches import Batch, BatchStream, NoSuchPlaceError, Position, training_batches
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
+from anydepth.training.regrouping import Grouping, regrouped
 from anydepth.training.reporting import RecentMeans, Reporter, describe_exit_figures, describe_exits
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
-from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state
-from anydepth.training.update import accumulate_gradients, clip_and_step, end_training
+from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state, state_tensors
+from anydepth.training.update import (
+    UpdateSums,
+    accumulate_gradients,
+    bad_slots,
+    clip_and_step,
+    described_failure,
+)
 from anydepth.training.validation import validation_exit_loss, validation_losses
 
 ScoreExits = Callable[[AdaptiveTransformer], list[float]]
@@ -49,6 +59,9 @@ class Training:
         self.optimizer = make_optimizer(self.model, self.config)
         self.progress = TrainingProgress()
         self.stop = StopRequest()
+        self.stream = BatchStream(
+            data.pairs("train"), max_tokens=self.config.training.batch_tokens, seed=self.config.training.seed
+        )
 
     def resume(self) -> None:
         """Goes back to the last saved state."""
@@ -62,14 +75,22 @@ class Training:
             self.reporter.say(f"the budget was spent after update {self.progress.update:,}; {more}")
         else:
             self.reporter.say(f"going on after update {self.progress.update:,}")
+        before = Grouping(self.progress.workers, self.progress.accumulation)
+        if before.workers and (text := regrouped(before, self.grouping, batch_tokens=self.stream.max_tokens)):
+            self.reporter.say(text)
+
+    @property
+    def grouping(self) -> Grouping:
+        """How the batches of an update are dealt out."""
+        return Grouping(self.workers.world, self.config.training.accumulation)
 
     def go(self) -> None:
         """Trains until the budget is spent, patience is lost or the user interrupts; leaves
         model.safetensors behind."""
         config, workers, progress = self.config.training, self.workers, self.progress
-        stream = BatchStream(self.data.pairs("train"), max_tokens=config.batch_tokens, seed=config.seed)
+        progress.workers, progress.accumulation = workers.world, config.accumulation
         batches = training_batches(
-            stream, progress.position, rank=workers.rank, world=workers.world, accumulation=config.accumulation
+            self.stream, progress.position, rank=workers.rank, world=workers.world, accumulation=config.accumulation
         )
         spent_before, started = progress.seconds, time.monotonic()
         recent = RecentMeans()
@@ -78,14 +99,15 @@ class Training:
                 mine, position = self.next_batches(batches)
                 update, rate = progress.update + 1, learning_rate(config, progress.update + 1, seconds=progress.seconds)
                 sums = accumulate_gradients(self.objective, mine, workers, seed=config.seed, update=update)
-                if not clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
-                    end_training(
-                        mine, sums.batch_losses, workers, update=update, text_of=self.source_text, advice=self.advice()
-                    )
+                if sums.is_finite and clip_and_step(self.optimizer, list(self.model.parameters()), config, rate):
+                    progress.left_out_in_a_row = 0
+                    recent.add(sums)
+                else:
+                    self.leave_out(sums)
                 progress.update, progress.position = update, position
                 progress.seconds = spent_before + time.monotonic() - started
-                recent.add(sums)
-                self.report(recent, rate)
+                if recent.tokens:
+                    self.report(recent, rate)
                 if update % self.config.validation.every == 0:
                     self.validate()
                     recent.pause()
@@ -98,8 +120,41 @@ class Training:
         the saved state."""
         try:
             return next(batches)
-        except CorpusError as error:
+        except NoSuchPlaceError as error:
             raise RunError(f"{self.run.state_file} does not fit its data: {error}") from error
+
+    def leave_out(self, sums: UpdateSums) -> None:
+        """Does without the update after the present one, whose loss or gradient is not a number,
+        and tells so; beyond what the settings allow, training stops with a state instead."""
+        self.optimizer.zero_grad()
+        self.check_weights()  # with weights that are not numbers, no update will ever be one
+        config, progress, update = self.config.training, self.progress, self.progress.update + 1
+        bad = bad_slots(sums, self.workers)
+        failure = ""
+        if self.workers.is_main:
+            batches = [
+                indices for indices, _ in islice(self.stream.from_position(progress.position), self.grouping.batches)
+            ]
+            failure = described_failure(batches, bad, self.source_text)
+        for limit, count in (
+            ("left_out_in_a_row", progress.left_out_in_a_row),
+            ("left_out", progress.left_out),
+        ):
+            if count >= getattr(config, limit):
+                self.save_to_resume()
+                left = f"{count:,} were left out before it, as many as training.{limit} allows"
+                raise self.workers.reported_by_main(
+                    TrainingError(f"update {update:,} cannot be made: {failure}; {left}; {self.advice()}")
+                )
+        progress.left_out, progress.left_out_in_a_row = progress.left_out + 1, progress.left_out_in_a_row + 1
+        counted = {"left_out": progress.left_out, "in_a_row": progress.left_out_in_a_row}
+        self.reporter.say(
+            f"update {update:,} is left out: {failure}; left out so far: {progress.left_out:,}, "
+            f"{progress.left_out_in_a_row:,} in a row"
+        )
+        self.reporter.measured(
+            "left out", {"update": update, "reason": failure, **counted, "seconds": round(progress.seconds, 1)}
+        )
 
     def is_over(self) -> bool:
         """Whether to stop before the next update. Every worker gives the same answer, by the main
@@ -158,15 +213,17 @@ class Training:
             exit_text = f"  exit loss {exits['exit_loss']:.3f}" if exits else ""
             text = f"update {progress.update:,}  valid nll {describe_exits(losses)}{exit_text}"
             self.reporter.say(text + (f"  BLEU {describe_exits(bleu, digits=1)}" if bleu else ""))
-            self.reporter.measured(
-                "valid",
-                {"update": progress.update, "nll": losses, "bleu": bleu, "seconds": round(progress.seconds, 1)} | exits,
-            )
+            if all(math.isfinite(each) for each in (*losses, *exits.values())):  # what reads metrics refuses others
+                self.reporter.measured(
+                    "valid",
+                    {"update": progress.update, "nll": losses, "bleu": bleu, "seconds": round(progress.seconds, 1)}
+                    | exits,
+                )
             weighed = self.config.exits.exit_loss_weight * exits.get("exit_loss", 0.0)
             trained = losses[-1:] if self.config.training.mode == "layerdrop" else losses
             value = -max(bleu) if config.metric == "bleu" else sum(trained) / len(trained) + weighed
             progress.validations_since_best += 1
-            if progress.best is None or value < progress.best:
+            if math.isfinite(value) and (progress.best is None or value < progress.best):
                 progress.best, progress.best_update, progress.validations_since_best = value, progress.update, 0
                 save_tensors(
                     self.run.best_file(progress.update), model_tensors(self.model), {"update": str(progress.update)}
@@ -180,11 +237,11 @@ class Training:
             return {}
         pairs, batch_tokens = self.data.pairs("valid"), self.config.validation.batch_tokens
         scores = self.scores.valid if self.scores else None
-        return {
-            "exit_loss": validation_exit_loss(
-                self.model, pairs, self.config.exits, batch_tokens=batch_tokens, scores=scores
-            )
-        }
+        try:
+            loss = validation_exit_loss(self.model, pairs, self.config.exits, batch_tokens=batch_tokens, scores=scores)
+        except UnscoredError:
+            loss = math.nan
+        return {"exit_loss": loss}
 
     def save(self) -> None:
         """Saves a state to resume from, and the weights of the last checkpoints for averaging."""
@@ -214,8 +271,12 @@ class Training:
             self.run.seal.remove(file for file in self.run.best_files() if file != kept)
 
     def check_weights(self) -> None:
-        """Stops every worker before weights that are not numbers are saved or measured."""
-        if bad := not_finite(model_tensors(self.model)):
+        """Stops every worker before weights or moments of Adam that are not numbers are saved or
+        measured."""
+        stored = {
+            name.removeprefix("model."): tensor for name, tensor in state_tensors(self.model, self.optimizer).items()
+        }
+        if bad := not_finite(stored):
             raise self.workers.reported_by_main(
                 TrainingError(
                     f"the weights are not numbers after update {self.progress.update:,} ({bad}) and were not saved; "

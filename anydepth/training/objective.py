@@ -15,7 +15,7 @@ from anydepth.config.schema import Config, exit_weights
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import exit_loss
-from anydepth.exits.oracles import OracleError, oracle_exits
+from anydepth.exits.oracles import UnscoredError, oracle_exits
 from anydepth.model.gradients import supervision_scales
 from anydepth.model.linear import round_products
 from anydepth.text.batches import Batch
@@ -176,7 +176,7 @@ class TrainingObjective(nn.Module):
         correct[:, batch.target_mask] = torch.stack(scored.correct)
         if bool(likelihoods.isnan().any()):
             block, sentence, time = likelihoods.isnan().nonzero()[0].tolist()
-            raise OracleError(
+            raise UnscoredError(
                 f"the oracle cannot choose: the log-likelihood at exit {block + 1} is not a number at token "
                 f"{time + 1} of training pair "
                 f"{batch.indices[sentence] + 1:,}; lower training.learning_rate (now "

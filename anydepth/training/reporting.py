@@ -4,14 +4,16 @@ lines."""
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import takewhile
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import Progress
 
-from anydepth.files.atomic import write_bytes
+from anydepth.files.atomic import cannot_write, write_bytes
 from anydepth.files.seal import check_kind
 from anydepth.messages.progress import terminal_bar
 from anydepth.runs.metrics import metric_line, read_metrics
@@ -50,13 +52,14 @@ class Reporter:
         if self.bar:
             self.bar.stop()
         for file in self.files or ():
-            file.close()
+            with suppress(OSError):  # of a line that could not be written, which was told already
+                file.close()
 
     def say(self, text: str) -> None:
         """One line for people."""
         if self.files is None:
             return
-        print(text, file=self.files[0], flush=True)
+        self.write(self.files[0], f"{text}\n")
         if self.bar:
             self.bar.console.print(text, soft_wrap=True, markup=False)
         else:
@@ -70,7 +73,14 @@ class Reporter:
     def measured(self, event: str, values: Mapping[str, Any]) -> None:
         """One line for machines."""
         if self.files is not None:
-            print(metric_line({"event": event, **values}), file=self.files[1], end="", flush=True)
+            self.write(self.files[1], metric_line({"event": event, **values}))
+
+    def write(self, file: TextIO, line: str) -> None:
+        """Appends a line to the log or to the metrics at once."""
+        try:
+            print(line, file=file, end="", flush=True)
+        except OSError as error:
+            raise cannot_write(Path(file.name), error) from error
 
     def drop_metrics_after(self, update: int) -> None:
         """Drops the metrics of updates that are about to be done again, and a line that a kill cut

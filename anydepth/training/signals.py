@@ -9,6 +9,21 @@ from types import FrameType
 from anydepth.errors import Interrupted
 
 
+@contextmanager
+def ending_on_signal(number: signal.Signals) -> Iterator[None]:
+    """While inside, and after an error for good, the signal ends the process at once.
+
+    What waits in C++ would not hear of handlers in Python, and one that raises while a process
+    cleans up after an error could only become a traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, signal.SIG_DFL)
+    yield
+    signal.signal(number, before)
+
+
 class StopRequest:
     """Whether the user has asked for an end by Ctrl-C or SIGTERM. A second Ctrl-C stops at once."""
 

@@ -1,9 +1,10 @@
 """From a command to a run that trains: new, continued from another run, or resumed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from anydepth.bleu_oracle.table import scores_to_learn_from, training_scores
 from anydepth.config.loading import load_config, save_config, with_changes
@@ -20,7 +21,19 @@ from anydepth.training.loop import Training
 from anydepth.training.reporting import Reporter
 
 # A resumed run may go on for longer or report more often, but what it computes stays what it was.
-CHANGEABLE = ("updates", "minutes", "patience", "log_every", "save_every", "final", "average")
+# Accumulation makes up for another number of workers; what it changes beyond that is told.
+CHANGEABLE = (
+    "updates",
+    "minutes",
+    "patience",
+    "log_every",
+    "save_every",
+    "final",
+    "average",
+    "left_out_in_a_row",
+    "left_out",
+    "accumulation",
+)
 
 
 def new_run(folder: Path, config_file: Path, data_folder: Path, changes: list[str], *, overwrite: bool) -> Run:
@@ -103,12 +116,54 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
                 f"--set {change}: a resumed run keeps its settings, except {', '.join(CHANGEABLE)} of training; "
                 "start a new run for other changes"
             )
-    changed = with_changes(config, changes)
+    return going_on(run, with_changes(config, changes), data_folder=data_folder)
+
+
+def begun_run(
+    folder: Path, wanted: Callable[[], Config], make_run: Callable[[], Run], *, data_folder: Path | None
+) -> Run:
+    """The run at `folder` where there is one, which must have the `wanted` settings but for those
+    of its budget; else the one that `make_run` makes.
+
+    So the same command begins a training and goes on with it, however often it is started.
+    """
+    run = Run(Path(folder))
+    if not run.config_file.exists():
+        return make_run()
+    config, changed = run.config, wanted()
+    fixed = with_budget_of(changed, config)
+    if fixed != config:
+        key, asked, there = first_difference(fixed.model_dump(), config.model_dump())
+        raise ConfigError(
+            f"{key} = {asked!r} is not that of {folder} ({there!r}), and a resumed run keeps its settings, except "
+            f"{', '.join(CHANGEABLE)} of training; choose another --to for other settings"
+        )
+    return going_on(run, changed, data_folder=data_folder)
+
+
+def with_budget_of(config: Config, other: Config) -> Config:
+    """`config` with what a resumed run may change as it is in `other`."""
+    training = config.training.model_copy(update={key: getattr(other.training, key) for key in CHANGEABLE})
+    return config.model_copy(update={"training": training})
+
+
+def first_difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """The name of the first setting that differs, and both its values."""
+    key = next(key for key in mine if mine[key] != theirs[key])
+    if not isinstance(mine[key], Mapping):
+        return key, mine[key], theirs[key]
+    inner, *values = first_difference(mine[key], theirs[key])
+    return f"{key}.{inner}", values[0], values[1]
+
+
+def going_on(run: Run, changed: Config, *, data_folder: Path | None) -> Run:
+    """The run with its settings `changed`, once all that it needs was found to be there."""
+    config = run.config
     data = training_data(run, data_folder)
     training_scores(run, config)  # what the oracle needs must be there
-    data.verify()
+    data.verify_for_use()
     check_saved_files(run, changed)
-    if data_folder is not None:
+    if data_folder is not None and run.data_note()["folder"] != str(data.folder.resolve()):
         note_data(run, data)
     if changed != config:
         with run.seal.replacing(run.config_file) as temporary:

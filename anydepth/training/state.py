@@ -30,6 +30,19 @@ class TrainingProgress:
     best_update: int = 0
     validations_since_best: int = 0
     validated_update: int = 0
+    left_out: int = 0
+    left_out_in_a_row: int = 0
+    workers: int = 0  # 0 in states of versions that did not note it, as accumulation
+    accumulation: int = 0
+
+
+# What a state of every version has
+ALWAYS = {each.name for each in fields(TrainingProgress)} - {
+    "left_out",
+    "left_out_in_a_row",
+    "workers",
+    "accumulation",
+}
 
 
 def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
@@ -58,10 +71,17 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 
 def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: TrainingProgress) -> None:
     """Writes everything as one file, so that no kill can leave two halves of different moments."""
+    save_tensors(path, state_tensors(model, optimizer), {"progress": json.dumps(asdict(progress), allow_nan=False)})
+
+
+def state_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The weights and the moments of Adam by name; before its first step these are zeros, with
+    which it begins."""
     tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
     for name, parameter in trained_parameters(model).items():
-        tensors |= {f"{moment}.{name}": optimizer.state[parameter][moment] for moment in MOMENTS}
-    save_tensors(path, tensors, {"progress": json.dumps(asdict(progress))})
+        moments = optimizer.state.get(parameter) or {moment: torch.zeros_like(parameter) for moment in MOMENTS}
+        tensors |= {f"{moment}.{name}": moments[moment] for moment in MOMENTS}
+    return tensors
 
 
 def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingProgress:
@@ -69,18 +89,20 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     tensors, notes = load_weights(path)
     try:
         values = parse_json(notes["progress"])
-        if not isinstance(values, dict) or values.keys() != {each.name for each in fields(TrainingProgress)}:
+        known = {each.name for each in fields(TrainingProgress)}
+        if not isinstance(values, dict) or not ALWAYS <= values.keys() <= known:
             raise Unreadable("it does not tell how far it is")
         progress = checked(TrainingProgress, values)
     except (KeyError, Unreadable) as error:
         raise RunError(f"{path} is no training state ({error}); train again") from error
     fill_model(model, _part(tensors, "model"), path)
     moments = {moment: _part(tensors, moment) for moment in MOMENTS}
+    steps = float(progress.update - progress.left_out)
     for name, parameter in trained_parameters(model).items():
         if not all(name in part and part[name].shape == parameter.shape for part in moments.values()):
             raise RunError(f"{path} is no training state (it lacks the moments of {name}); train again")
         state = {moment: moments[moment][name].to(parameter.device) for moment in MOMENTS}
-        optimizer.state[parameter] = {"step": torch.tensor(float(progress.update), device=parameter.device), **state}
+        optimizer.state[parameter] = {"step": torch.tensor(steps, device=parameter.device), **state}
     return progress
 
 

@@ -1,19 +1,17 @@
 """One optimizer update: forward and backward over a global batch, clip, step."""
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from anydepth.config.schema import TrainingConfig
-from anydepth.errors import TrainingError
-from anydepth.exits.oracles import OracleError
+from anydepth.exits.oracles import UnscoredError
 from anydepth.text.batches import Batch
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import BatchSums
@@ -25,7 +23,8 @@ class UpdateSums:
     log-likelihood and rows.
 
     `batch_losses` are this worker's own, one for each of its batches. With a halting module: its
-    loss, and how many tokens its oracle and it itself send to each exit.
+    loss, and how many tokens its oracle and it itself send to each exit. Where the oracle of any
+    worker could not choose, the sums are not numbers and nobody has a whole gradient.
     """
 
     tokens: float
@@ -36,6 +35,19 @@ class UpdateSums:
     exit_loss: float = 0.0
     oracle_exits: list[float] = field(default_factory=list)
     halting_exits: list[float] = field(default_factory=list)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all of them are numbers; every worker gives the same answer."""
+        return all(math.isfinite(each) for each in (self.loss, self.exit_loss, *self.likelihoods))
+
+
+class UnscoredBatch(Exception):  # noqa: N818
+    """A batch whose likelihoods are not numbers, so that the oracle of some worker could not
+    choose."""
+
+    def __init__(self, *, is_own: bool) -> None:
+        self.is_own = is_own
 
 
 def accumulate_gradients(
@@ -49,14 +61,19 @@ def accumulate_gradients(
     the batch's place in the global batch alone.
     """
     tokens = workers.sum(torch.tensor(float(sum(batch.tokens for batch in batches)), device=workers.device))
-    parts = []
+    parts: list[Tensor] = []
     for turn, batch in enumerate(batches):
         randomness = batch_seed(seed, update, turn * workers.world + workers.rank)
         torch.manual_seed(randomness)
         with _keep_gradients_here(objective) if turn + 1 < len(batches) else nullcontext():
-            sums = agreed_sums(
-                objective, batch.to(workers.device), workers, seeds=(randomness, batch_seed(seed, update, 0))
-            )
+            try:
+                sums = agreed_sums(
+                    objective, batch.to(workers.device), workers, seeds=(randomness, batch_seed(seed, update, 0))
+                )
+            except UnscoredBatch as unscored:
+                known = [*(part[0].item() for part in parts), math.nan if unscored.is_own else 0.0]
+                own = known + [0.0] * (len(batches) - len(known))
+                return UpdateSums(tokens.item(), math.nan, [], [], own)
             torch.autograd.backward(sums.loss * (workers.world / tokens))
         figures = [sums.likelihoods, sums.rows, sums.oracle_exits, sums.halting_exits]
         parts.append(torch.cat([sums.loss.detach()[None], sums.exit_loss[None], *figures]))
@@ -73,15 +90,15 @@ def accumulate_gradients(
 def agreed_sums(objective: nn.Module, batch: Batch, workers: Workers, *, seeds: tuple[int, int]) -> BatchSums:
     """What `objective` says of a batch, given the seeds of the batch and of the update.
 
-    A batch that one worker's oracle refuses ends every worker, and that one reports why. Were the
-    others not to hear of it, they would wait for its gradient.
+    Where one worker's oracle cannot choose, every worker hears of it. Were the others not to, they
+    would wait for its gradient.
     """
-    refusal: OracleError | None = None
-    try:
-        sums: BatchSums = objective(batch, *seeds)
-    except OracleError as error:
-        refusal = error
-    workers.stop_together(refusal)
+    sums: BatchSums | None = None
+    with suppress(UnscoredError):
+        sums = objective(batch, *seeds)
+    unscored = workers.sum(torch.tensor(float(sums is None), device=workers.device))
+    if sums is None or unscored.item() > 0:
+        raise UnscoredBatch(is_own=sums is None)
     return sums
 
 
@@ -100,38 +117,27 @@ def clip_and_step(
     return True
 
 
-def end_training(
-    batches: Sequence[Batch],
-    losses: Sequence[float],
-    workers: Workers,
-    *,
-    update: int,
-    text_of: Callable[[int], str],
-    advice: str,
-) -> NoReturn:
-    """Raises the error for a loss or gradient that is not a number, naming the pairs of the batch
-    that caused it.
-
-    With several workers those report whose own loss is bad; if none is, the gradient is to blame
-    and the main worker reports.
-    """
-    bad = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
-    what, suspects = ("loss", bad) if bad else ("gradient", batches)
-    error = TrainingError(
-        f"the {what} is not a number at update {update:,}, in the batch of training pairs "
-        f"{described_pairs(suspects, text_of)}; {advice}"
-    )
-    workers.stop_together(error if bad else None)
-    raise workers.reported_by_main(error)
+def bad_slots(sums: UpdateSums, workers: Workers) -> list[int]:
+    """The places in the global batch of the batches whose loss is not a number; none where the
+    gradient alone is to blame. Every worker gives the same answer."""
+    bad = torch.zeros(len(sums.batch_losses) * workers.world, device=workers.device)
+    for turn, loss in enumerate(sums.batch_losses):
+        bad[turn * workers.world + workers.rank] = float(not math.isfinite(loss))
+    return workers.sum(bad).nonzero()[:, 0].tolist()
 
 
-def described_pairs(batches: Sequence[Batch], text_of: Callable[[int], str]) -> str:
-    """The numbers of the pairs of some batches, and the text of the first."""
-    pairs = sorted(index for batch in batches for index in batch.indices)
+def described_failure(batches: Sequence[Iterable[int]], bad: Sequence[int], text_of: Callable[[int], str]) -> str:
+    """What is not a number in an update: the loss of its `bad` batches of pairs, which are named,
+    or the gradient of all."""
+    what, suspects = ("loss", [batches[slot] for slot in bad]) if bad else ("gradient", batches)
+    pairs = sorted(int(index) for batch in suspects for index in batch)
     shown = ", ".join(f"{index + 1:,}" for index in pairs[:20]) + (
         f" and {len(pairs) - 20} more" if len(pairs) > 20 else ""
     )
-    return f"{shown} (numbered as prepared; the first is {text_of(pairs[0])!r})"
+    return (
+        f"the {what} is not a number in the batch of training pairs {shown} (numbered as prepared; the first is "
+        f"{text_of(pairs[0])!r})"
+    )
 
 
 def batch_seed(seed: int, update: int, slot: int) -> int:

@@ -135,16 +135,39 @@ def test_a_finished_run_goes_on_for_more_updates(own_run: Path) -> None:
             ["error: --set training.updates=few: training.updates = 'few' cannot be used"],
         ),
         (["--set", "training.updates=70", "--set", "training.seed=2"], ["--set training.seed=2"]),
-        (["config.toml"], ["leave out CONFIG"]),
+        (["config.toml"], ["a new run needs CONFIG and --data"]),
+        (["demo", "--data", "elsewhere"], ["is not that of", "a resumed run keeps its settings, except updates"]),
         (["--data", "elsewhere"], ["elsewhere holds no manifest.json"]),
-        (["--overwrite"], ["--overwrite"]),
-        (["--from", "elsewhere"], ["leave out CONFIG, --from and --overwrite"]),
+        (["--overwrite"], ["--resume goes on with the run at --to and --overwrite replaces it"]),
+        (["--from", "elsewhere"], ["elsewhere is not a run directory"]),
     ],
 )
 def test_a_resumed_run_keeps_its_settings(own_run: Path, options: list[str], words: list[str]) -> None:
     before = contents(own_run)
     assert_refused(resume(own_run, *options), *words)
     assert contents(own_run) == before
+
+
+def test_one_command_makes_a_run_and_goes_on_with_it(data: Path, settings: Path, tmp_path: Path) -> None:
+    few = ["--set", "training.updates=2", "--set", "validation.sentences=0"]
+    command = ["train", settings, "--data", data, "--to", tmp_path / "run", "--resume", *few]
+    assert "trained 2 updates" in done(*command).err
+    again = done(*command).err
+    assert "the budget was spent after update 2" in again
+    assert "trained 4 updates" in done(*command, "--set", "training.updates=4").err
+    before = contents(tmp_path / "run")
+    outcome = anydepth(*command, "--set", "training.seed=7")
+    assert_refused(outcome, f"training.seed = 7 is not that of {tmp_path / 'run'} (1), and a resumed run keeps its")
+    assert contents(tmp_path / "run") == before
+
+
+def test_a_command_that_torchrun_would_start_again_in_vain_is_refused(
+    data: Path, settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
+    command = ["train", settings, "--data", data, "--to", tmp_path / "run"]
+    assert_refused(anydepth(*command), "torchrun --max-restarts 3 starts this command again", "give --resume, too")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_does_not_go_on_with_other_data(text: Path, settings: Path, tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -5,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anydepth.errors import CorpusError
 from anydepth.text.tokens import TokenPairs, TokenSide, TokenWriter, token_type
 
 SENTENCES = [[5, 6, 7], [], [8], [9, 10, 11, 12]]
@@ -46,9 +49,36 @@ def test_a_writer_counts_sentences_and_tokens(tmp_path: Path) -> None:
     assert (writer.sentences, writer.tokens) == (4, 8)
 
 
-def test_an_opened_file_as_a_whole_is_mapped_and_not_read(tmp_path: Path) -> None:
+def test_numbers_at_any_places_are_those_of_the_file(tmp_path: Path) -> None:
     side = write_side(tmp_path, SENTENCES, 300, at_once=2)
-    assert isinstance(side.tokens, np.memmap) and isinstance(side.offsets, np.memmap)
+    assert side.tokens[np.array([7, 0, 3])].tolist() == [12, 5, 8]
+    assert side.offsets[np.array([4, 1])].tolist() == [8, 3]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "offsets"])
+def test_a_file_that_is_cut_short_while_it_is_in_use_is_named(tmp_path: Path, kind: str) -> None:
+    side = write_side(tmp_path, SENTENCES, 300, at_once=2)
+    os.truncate(tmp_path / f"x.{kind}", 1)
+    with pytest.raises(CorpusError, match=rf"x\.{kind} was cut short while it was in use; prepare the data again$"):
+        _ = side[3]
+
+
+def test_a_file_that_the_disk_no_longer_gives_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    side = write_side(tmp_path, SENTENCES, 300, at_once=2)
+
+    def lost(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pread", lost)
+    with pytest.raises(CorpusError, match=r"x\.offsets can no longer be read \(Input/output error\); bring the data"):
+        _ = side[3]
+
+
+def test_a_file_that_is_removed_while_it_is_in_use_can_be_read_on(tmp_path: Path) -> None:
+    side = write_side(tmp_path, SENTENCES, 300, at_once=2)
+    for kind in ("tokens", "offsets"):
+        (tmp_path / f"x.{kind}").unlink()
+    assert [side[number].tolist() for number in range(4)] == SENTENCES
 
 
 def test_pairs_give_both_sides_and_the_lengths_of_any_span(tmp_path: Path) -> None:

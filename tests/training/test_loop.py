@@ -4,7 +4,6 @@ go on."""
 import json
 import re
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from anydepth.model.checkpoint import load_tensors, model_tensors, save_tensors
 from anydepth.model.transformer import Transformer
 from anydepth.runs.models import load_model
 from anydepth.runs.run import Run, create_run
-from anydepth.text.batches import BatchStream, Position
 from anydepth.text.prepared import PreparedData
 from anydepth.text.tokenizer import PAD
 from anydepth.training import loop
@@ -157,43 +155,26 @@ def test_training_stops_when_its_minutes_are_over(data: PreparedData, tmp_path: 
     assert run.weights_file.exists()
 
 
-def batches_of(data: PreparedData, run: Run) -> list[list[int]]:
-    config = run.config.training
-    stream = BatchStream(data.pairs("train"), max_tokens=config.batch_tokens, seed=config.seed)
-    return [sorted(indices.tolist()) for indices, _ in islice(stream.from_position(Position()), config.updates)]
-
-
-def poison_before(monkeypatch: pytest.MonkeyPatch, training: Training, spoilt: int) -> None:
-    """Makes the source embeddings no numbers once update `spoilt` begins, after everything before
-    it was saved."""
-
-    def accumulate(*arguments: Any, update: int, **options: Any) -> UpdateSums:
-        if update == spoilt:
-            torch.nn.init.constant_(training.model.source_embedding.weight, float("nan"))
-        return accumulate_gradients(*arguments, update=update, **options)
-
-    monkeypatch.setattr(loop, "accumulate_gradients", accumulate)
-
-
-def test_a_loss_that_is_not_a_number_stops_with_its_pairs_and_keeps_the_last_good_state(
+def test_weights_that_are_not_numbers_stop_training_at_once_and_keep_the_last_good_state(
     data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = create_run(tmp_path / "run", short_training("training.save_every=1", "training.batch_tokens=20"), data)
-    batches, update = batches_of(data, run), 3
+    run = create_run(tmp_path / "run", short_training("training.save_every=1"), data)
     with Reporter(run, is_main=True) as reporter:
         training = Training(run, data, ALONE, reporter)
-        poison_before(monkeypatch, training, update)
+
+        def accumulate(*arguments: Any, update: int, **options: Any) -> UpdateSums:
+            if update == 3:
+                torch.nn.init.constant_(training.model.source_embedding.weight, float("nan"))
+            return accumulate_gradients(*arguments, update=update, **options)
+
+        monkeypatch.setattr(loop, "accumulate_gradients", accumulate)
         with pytest.raises(TrainingError) as caught:
             training.go()
-    pairs = ", ".join(str(number + 1) for number in batches[update - 1])
-    first = data.source_tokenizer.decode(data.pairs("train").source(min(batches[update - 1])))
-    expected = (
-        f"the loss is not a number at update {update}, in the batch of training pairs {pairs} (numbered as prepared; "
-        f"the first is {first!r}); {run.state_file} still holds the last good state; lower training.learning_rate "
-        "(now 0.01) or look at those pairs"
+    assert str(caught.value) == (
+        f"the weights are not numbers after update 2 (source_embedding.weight) and were not saved; {run.state_file} "
+        "still holds the last good state; lower training.learning_rate (now 0.01) or look at those pairs"
     )
-    assert str(caught.value) == expected
-    assert json.loads(load_tensors(run.state_file)[1]["progress"])["update"] == update - 1
+    assert json.loads(load_tensors(run.state_file)[1]["progress"])["update"] == 2
     assert not run.weights_file.exists()
 
 
@@ -203,7 +184,7 @@ def test_a_failure_before_anything_was_saved_says_so(data: PreparedData, tmp_pat
         training = Training(run, data, ALONE, reporter)
         torch.nn.init.constant_(training.model.classifiers[2], float("inf"))
         with pytest.raises(
-            TrainingError, match=r"at update 1, .*; nothing was saved yet; lower training.learning_rate"
+            TrainingError, match=r"after update 0 .*; nothing was saved yet; lower training.learning_rate"
         ):
             training.go()
 

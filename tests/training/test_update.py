@@ -1,7 +1,11 @@
 """One update: the same gradient however the global batch is cut, clipped, and refused when it is
 not a number."""
 
+import math
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,19 +17,23 @@ from tiny import (
     gradients_in_own_process,
     gradients_of_update_7,
     in_own_process,
-    tiny_batch,
     tiny_config,
     tiny_model,
     tiny_pairs,
 )
 from torch import Tensor, nn
 
-from anydepth.errors import OtherWorkerReports, TrainingError
 from anydepth.text.batches import Batch, make_batch
-from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
 from anydepth.training.state import make_optimizer
-from anydepth.training.update import UpdateSums, accumulate_gradients, batch_seed, clip_and_step, end_training
+from anydepth.training.update import (
+    UpdateSums,
+    accumulate_gradients,
+    bad_slots,
+    batch_seed,
+    clip_and_step,
+    described_failure,
+)
 
 DROPOUT = ("model.dropout=0.2", "model.attention_dropout=0.1")
 HALTING = ("exits.halting=geometric", "exits.oracle=likelihood", "exits.kernel_width=2.0")
@@ -165,28 +173,46 @@ def losses_of(objective: TrainingObjective, batches: list[Batch]) -> list[float]
         return [objective(batch, 0)[0].item() for batch in batches]
 
 
+def sums_with(losses: list[float]) -> UpdateSums:
+    return UpdateSums(7.0, sum(losses), [1.0], [7.0], losses)
+
+
 def test_a_failure_names_the_pairs_of_the_bad_batch_alone() -> None:
     pairs = tiny_pairs(30)
     token = pairs.source(0)[0]
     without = [number for number in range(30) if token not in pairs.source(number)]
-    good, bad = make_batch(pairs, without[:3]), make_batch(pairs, [0, without[4]])
-    losses = losses_of(poisoned_objective(bad), [good, bad])
-    with pytest.raises(TrainingError) as caught:
-        end_training([good, bad], losses, ALONE, update=9, text_of=str, advice="do something")
-    expected = f"the loss is not a number at update 9, in the batch of training pairs 1, {without[4] + 1} "
-    assert str(caught.value) == expected + "(numbered as prepared; the first is '0'); do something"
+    cut = [without[:3], [0, without[4]]]
+    good, bad = (make_batch(pairs, numbers) for numbers in cut)
+    sums = sums_with(losses_of(poisoned_objective(bad), [good, bad]))
+    assert not sums.is_finite
+    assert bad_slots(sums, ALONE) == [1]
+    expected = f"the loss is not a number in the batch of training pairs 1, {without[4] + 1} "
+    assert described_failure(cut, [1], str) == expected + "(numbered as prepared; the first is '0')"
 
 
 def test_a_failure_of_the_gradient_alone_names_all_batches_and_shortens_long_lists() -> None:
-    objective = TrainingObjective(tiny_model(), tiny_config())
-    batches = [make_batch(tiny_pairs(30), range(start, start + 15)) for start in (0, 15)]
-    message = r"^the gradient is not a number at update 2, .* pairs 1, 2, .*, 20 and 10 more \(.*\); do something$"
-    with pytest.raises(TrainingError, match=message):
-        end_training(batches, losses_of(objective, batches), ALONE, update=2, text_of=str, advice="do something")
+    assert bad_slots(sums_with([1.0, 2.0]), ALONE) == []
+    described = described_failure([range(15), range(15, 30)], [], str)
+    words = r"the gradient is not a number in the batch of training pairs 1, 2, .*, 20 and 10 more \("
+    assert re.match(words, described)
 
 
-def test_a_worker_other_than_the_main_one_does_not_report_a_bad_gradient() -> None:
-    objective, batches = TrainingObjective(tiny_model(), tiny_config()), [tiny_batch()]
-    other = Workers(1, 1, torch.device("cpu"))
-    with pytest.raises(OtherWorkerReports):
-        end_training(batches, losses_of(objective, batches), other, update=2, text_of=str, advice="do something")
+@pytest.mark.parametrize(
+    "bad", [{"loss": math.inf}, {"exit_loss": math.nan}, {"likelihoods": [1.0, -math.inf]}], ids=str
+)
+def test_sums_with_anything_that_is_not_a_number_are_not_finite(bad: dict[str, Any]) -> None:
+    assert sums_with([1.0]).is_finite
+    assert not replace(sums_with([1.0]), **bad).is_finite
+
+
+def test_a_batch_that_the_oracle_cannot_choose_for_is_a_loss_that_is_not_a_number() -> None:
+    pairs = tiny_pairs(30)
+    token = pairs.source(0)[0]
+    without = [number for number in range(30) if token not in pairs.source(number)]
+    batches = [make_batch(pairs, numbers) for numbers in (without[:3], [0], without[3:5])]
+    model = tiny_model(*HALTING)
+    with torch.no_grad():
+        model.source_embedding.weight[int(token)] = math.nan
+    sums = accumulate_gradients(TrainingObjective(model, tiny_config(*HALTING)), batches, ALONE, seed=1, update=1)
+    assert not sums.is_finite
+    assert bad_slots(sums, ALONE) == [1]
