@@ -74,6 +74,7 @@ def study(
 ) -> None:
     """Run the paper's experiments on prepared text; what they share is trained once, and a stopped
     study goes on where it was."""
+    from anydepth.experiments.places import LocalPlace
     from anydepth.experiments.study import run_study
     from anydepth.experiments.wishes import StudyWishes
 
@@ -86,10 +87,9 @@ def study(
         minutes_per_run=minutes_per_run,
         seeds=seeds,
         repeated=tuple(repeat or ()),
-        jobs=jobs,
         title=title,
     )
-    run_study(wishes, is_dry=dry_run, say=say)
+    run_study(wishes, LocalPlace.of(jobs), is_dry=dry_run, say=say)
 
 
 def study_step(

@@ -14,8 +14,8 @@ import torch
 from cli.commands import PATIENCE, contents, done, finish, start
 from cli.studies import do_in_this_process, plan_study
 
-from anydepth.experiments import wishes as wishing
 from anydepth.experiments.definition import load_study
+from anydepth.experiments.places import LocalPlace
 from anydepth.experiments.plan import make_plan
 from anydepth.experiments.steps import CompareStep, MeasureStep, StudyStep, TrainStep, WordsStep
 from anydepth.experiments.study_folder import StudyFolder
@@ -30,7 +30,7 @@ def unkilled(study_data: Path, study_settings: Path, tmp_path: Path) -> Path:
     they are split."""
     plan_study(tmp_path / "unkilled", study_data, study_settings, "figures6-9")
     threads = torch.get_num_threads()
-    torch.set_num_threads(wishing.side_by_side(1)[1])
+    torch.set_num_threads(LocalPlace.of(1).threads)
     do_in_this_process(tmp_path / "unkilled")
     torch.set_num_threads(threads)
     return tmp_path / "unkilled"
