@@ -2,11 +2,12 @@
 does one step of them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from anydepth.cli.options import examples, say, settings_file
+from anydepth.errors import UsageError
 from anydepth.limits import MOST_JOBS, MOST_MINUTES, MOST_SEEDS
 
 STUDY_EXAMPLES = examples(
@@ -25,6 +26,14 @@ ExitConfig = Annotated[
 Repeated = Annotated[
     list[str] | None,
     typer.Option(metavar="RUN", help="A rival of a race that is trained with every seed, too, as in race-plain-2."),
+]
+On = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="Where steps run: on this machine, or on a Ray cluster whose machines share the folders."),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="The Ray cluster. Default: one that is started here for the study."),
 ]
 
 
@@ -67,6 +76,8 @@ def study(
     jobs: Annotated[
         int | None, typer.Option(min=1, max=MOST_JOBS, help="Steps at a time. Default: one for each core.")
     ] = None,
+    on: On = "local",
+    address: Address = None,
     title: Annotated[
         str | None, typer.Option(help="What the report calls the text. Default: the folder's name and its pairs.")
     ] = None,
@@ -75,9 +86,12 @@ def study(
     """Run the paper's experiments on prepared text; what they share is trained once, and a stopped
     study goes on where it was."""
     from anydepth.experiments.places import LocalPlace
+    from anydepth.experiments.ray_place import ray_place
     from anydepth.experiments.study import run_study
     from anydepth.experiments.wishes import StudyWishes
 
+    if address is not None and on == "local":
+        raise UsageError(f"--address {address} names a Ray cluster; add --on ray, or leave it out")
     wishes = StudyWishes(
         names=names,
         data=data,
@@ -89,7 +103,12 @@ def study(
         repeated=tuple(repeat or ()),
         title=title,
     )
-    run_study(wishes, LocalPlace.of(jobs), is_dry=dry_run, say=say)
+    match on:
+        case "local":
+            run_study(wishes, LocalPlace.of(jobs), is_dry=dry_run, say=say)
+        case "ray":
+            with ray_place(address, jobs, say=say) as place:
+                run_study(wishes, place, is_dry=dry_run, say=say)
 
 
 def study_step(

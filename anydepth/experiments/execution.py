@@ -9,13 +9,11 @@ from anydepth.errors import Interrupted
 from anydepth.experiments.definition import Study, save_study
 from anydepth.experiments.places import StartedStep, StepPlace
 from anydepth.experiments.records import StepState
-from anydepth.experiments.step_process import PATIENCE
+from anydepth.experiments.step_process import PATIENCE, PAUSE
 from anydepth.experiments.steps import StudyStep, needed_steps
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.messages.say import Say
 from anydepth.messages.times import describe_seconds
-
-PAUSE = 0.2  # seconds between two looks at what was started
 
 
 @dataclass

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -51,7 +52,7 @@ class StepPlace(ABC):
 
     def order(self, step: StudyStep) -> StepOrder:
         """What starts a step here."""
-        return StepOrder(step.folder.path, step.name, step.log, self.threads)
+        return StepOrder(step.folder.path, step.name, step.log.absolute(), self.threads, Path.cwd())
 
 
 @dataclass(frozen=True)

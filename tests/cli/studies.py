@@ -1,5 +1,6 @@
-"""Studies made in this process, step by step."""
+"""Studies made in this process, step by step, and what is compared of studies that were killed."""
 
+import re
 from pathlib import Path
 
 from anydepth.config.loading import save_config
@@ -11,6 +12,8 @@ from anydepth.experiments.steps import needed_steps
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.wishes import StudyWishes, planned_study
 
+# What depends on the clock and on how often a study was started, and not on what it computed.
+CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second)": [^,\n]*')
 LINE = {"say": lambda line: None}
 
 
@@ -33,3 +36,21 @@ def do_in_this_process(folder: Path) -> None:
         at.steps.mkdir(parents=True, exist_ok=True)
         step.mark(needed_steps(step, steps), 0.1)
     Execution(study, at, steps, place=LocalPlace.of(1), **LINE).save()
+
+
+def without_clock(folder: Path, to: Path) -> Path:
+    """A copy of what a report is made from, without times and the place of the study."""
+    for file in [folder / "study.json", *sorted((folder / "records").rglob("*.json"))]:
+        text = CLOCK.sub(r'"\1": 0', file.read_text(encoding="utf-8")).replace(str(folder), "STUDY")
+        copy = to / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(re.sub(r'"command": "anydepth(?! train).*"', '"command": ""', text), encoding="utf-8")
+    return to
+
+
+def is_at_work(process: str, folder: Path, step: str) -> bool:
+    """Whether a step's process has loaded torch and, if it trains, made updates."""
+    if step.startswith("train "):
+        metrics = folder / "runs" / step.removeprefix("train ") / "metrics.jsonl"
+        return '"train"' in metrics.read_text(encoding="utf-8")
+    return "libtorch" in Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
