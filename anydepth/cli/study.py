@@ -27,6 +27,22 @@ Repeated = Annotated[
     list[str] | None,
     typer.Option(metavar="RUN", help="A rival of a race that is trained with every seed, too, as in race-plain-2."),
 ]
+MinutesPerRun = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01,
+        max=MOST_MINUTES,
+        help="As many updates as the aligned model does in this time, for all variants. Default: training.updates.",
+    ),
+]
+Seeds = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=MOST_SEEDS,
+        help="Train every run so many times, with other random numbers; of a race the adaptive model alone.",
+    ),
+]
 On = Annotated[
     Literal["local", "ray"],
     typer.Option(help="Where steps run: on this machine, or on a Ray cluster whose machines share the folders."),
@@ -56,22 +72,8 @@ def study(
         ),
     ] = None,
     exit_config: ExitConfig = None,
-    minutes_per_run: Annotated[
-        float | None,
-        typer.Option(
-            min=0.01,
-            max=MOST_MINUTES,
-            help="As many updates as the aligned model does in this time, for all variants. Default: training.updates.",
-        ),
-    ] = None,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=MOST_SEEDS,
-            help="Train every run so many times, with other random numbers; of a race the adaptive model alone.",
-        ),
-    ] = 1,
+    minutes_per_run: MinutesPerRun = None,
+    seeds: Seeds = 1,
     repeat: Repeated = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=MOST_JOBS, help="Steps at a time. Default: one for each core.")

@@ -44,8 +44,8 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     handler = signal.getsignal(signal.SIGTERM)
-    # a node that others keep from its core for a minute is not lost
-    patient = {"health_check_timeout_ms": 60_000, "health_check_period_ms": 1000}
+    # A node that others keep from its core for a minute is not lost, and steps are as urgent as this test.
+    patient = {"health_check_timeout_ms": 60_000, "health_check_period_ms": 1000, "worker_niceness": 0}
     head = {"num_cpus": 0, "include_dashboard": False, "_system_config": patient}
     nodes = Cluster(initialize_head=True, head_node_args=head)
     signal.signal(signal.SIGTERM, handler)  # Ray has one of its own
@@ -73,7 +73,7 @@ def eventually(found: Callable[[], Any], what: str) -> Any:
     while time.monotonic() < deadline:
         if value := found():
             return value
-        time.sleep(0.05)
+        time.sleep(0.3)
     raise AssertionError(f"{what} did not come")
 
 
