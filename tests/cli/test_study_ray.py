@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from cli.commands import Outcome, contents, done, finish, start
+from cli.commands import Outcome, contents, done, start
 from cli.studies import do_in_this_process, is_at_work, plan_study, without_clock
 
 from anydepth.experiments.definition import load_study
@@ -116,9 +116,13 @@ def node_of(cluster: Any, step: int) -> Any:
     )
 
 
-def kill(study: "subprocess.Popen[bytes]") -> Outcome:
-    study.kill()
-    return finish(study)
+def ended(study: "subprocess.Popen[bytes]") -> Outcome:
+    """The outcome of a study, once it has ended."""
+    try:
+        out, err = study.communicate(timeout=PATIENCE)
+    finally:
+        study.kill()
+    return Outcome(study.returncode, out.decode(), err.decode())
 
 
 @pytest.mark.soak
@@ -139,7 +143,7 @@ def test_a_study_on_a_cluster_that_loses_workers_nodes_and_its_driver_has_the_re
     os.kill(parent_of(lost), signal.SIGKILL)
     at_work(study, folder, first.name, not_in=lost)
     study.terminate()
-    outcome = finish(study)
+    outcome = ended(study)
     assert outcome.code == 130, outcome.err
     assert f"{first.name}: the machine or the process that ran it was lost" in outcome.err
     assert "started again (2 of 3)" in outcome.err
@@ -153,11 +157,12 @@ def test_a_study_on_a_cluster_that_loses_workers_nodes_and_its_driver_has_the_re
     assert first.marker.exists()
     cluster.remove_node(node_of(cluster, lost), allow_graceful=False)
     at_work(study, folder, second.name, not_in=lost)
-    outcome = kill(study)
+    study.kill()
+    outcome = ended(study)
     assert f"{second.name}: the machine or the process that ran it was lost" in outcome.err
     assert not second.marker.exists()
 
-    outcome = finish(start(*command))
+    outcome = ended(start(*command))
     assert outcome.code == 0, outcome.err
     ours, theirs = without_clock(local, tmp_path / "a" / "study"), without_clock(folder, tmp_path / "b" / "study")
     for copy in (ours, theirs):
