@@ -2,11 +2,12 @@
 does one step of them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from anydepth.cli.options import examples, say, settings_file
+from anydepth.errors import UsageError
 from anydepth.limits import MOST_JOBS, MOST_MINUTES, MOST_SEEDS
 
 STUDY_EXAMPLES = examples(
@@ -25,6 +26,30 @@ ExitConfig = Annotated[
 Repeated = Annotated[
     list[str] | None,
     typer.Option(metavar="RUN", help="A rival of a race that is trained with every seed, too, as in race-plain-2."),
+]
+MinutesPerRun = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01,
+        max=MOST_MINUTES,
+        help="As many updates as the aligned model does in this time, for all variants. Default: training.updates.",
+    ),
+]
+Seeds = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=MOST_SEEDS,
+        help="Train every run so many times, with other random numbers; of a race the adaptive model alone.",
+    ),
+]
+On = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="Where steps run: on this machine, or on a Ray cluster whose machines share the folders."),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="The Ray cluster. Default: one that is started here for the study."),
 ]
 
 
@@ -47,26 +72,14 @@ def study(
         ),
     ] = None,
     exit_config: ExitConfig = None,
-    minutes_per_run: Annotated[
-        float | None,
-        typer.Option(
-            min=0.01,
-            max=MOST_MINUTES,
-            help="As many updates as the aligned model does in this time, for all variants. Default: training.updates.",
-        ),
-    ] = None,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=MOST_SEEDS,
-            help="Train every run so many times, with other random numbers; of a race the adaptive model alone.",
-        ),
-    ] = 1,
+    minutes_per_run: MinutesPerRun = None,
+    seeds: Seeds = 1,
     repeat: Repeated = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=MOST_JOBS, help="Steps at a time. Default: one for each core.")
     ] = None,
+    on: On = "local",
+    address: Address = None,
     title: Annotated[
         str | None, typer.Option(help="What the report calls the text. Default: the folder's name and its pairs.")
     ] = None,
@@ -74,9 +87,13 @@ def study(
 ) -> None:
     """Run the paper's experiments on prepared text; what they share is trained once, and a stopped
     study goes on where it was."""
+    from anydepth.experiments.places import LocalPlace
+    from anydepth.experiments.ray_place import ray_place
     from anydepth.experiments.study import run_study
     from anydepth.experiments.wishes import StudyWishes
 
+    if address is not None and on == "local":
+        raise UsageError(f"--address {address} names a Ray cluster; add --on ray, or leave it out")
     wishes = StudyWishes(
         names=names,
         data=data,
@@ -86,10 +103,14 @@ def study(
         minutes_per_run=minutes_per_run,
         seeds=seeds,
         repeated=tuple(repeat or ()),
-        jobs=jobs,
         title=title,
     )
-    run_study(wishes, is_dry=dry_run, say=say)
+    match on:
+        case "local":
+            run_study(wishes, LocalPlace.of(jobs), is_dry=dry_run, say=say)
+        case "ray":
+            with ray_place(address, jobs, say=say) as place:
+                run_study(wishes, place, is_dry=dry_run, say=say)
 
 
 def study_step(

@@ -1,34 +1,27 @@
 """Doing a plan: steps side by side, each in a process of its own; what is done stays done, a
 failure stops only what needs it."""
 
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from anydepth.errors import Interrupted
 from anydepth.experiments.definition import Study, save_study
+from anydepth.experiments.places import StartedStep, StepPlace
 from anydepth.experiments.records import StepState
+from anydepth.experiments.step_process import PATIENCE, PAUSE
 from anydepth.experiments.steps import StudyStep, needed_steps
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.messages.say import Say
 from anydepth.messages.times import describe_seconds
 
-PAUSE = 0.2  # seconds between two looks at the processes
-PATIENCE = 60.0  # seconds that interrupted steps have to leave a state behind
-
 
 @dataclass
 class Going:
-    """A step whose process runs."""
+    """A step that was started and goes on."""
 
     step: StudyStep
-    process: subprocess.Popen[bytes]
+    started: StartedStep
 
 
 @dataclass
@@ -51,13 +44,13 @@ class PlanProgress:
 
 
 class Execution:
-    """The steps of a plan with their processes; `go` does those that are left."""
+    """The steps of a plan and the place where they run; `go` does those that are left."""
 
     def __init__(
-        self, study: Study, folder: StudyFolder, steps: Sequence[StudyStep], *, jobs: int, threads: int, say: Say
+        self, study: Study, folder: StudyFolder, steps: Sequence[StudyStep], *, place: StepPlace, say: Say
     ) -> None:
         self.study, self.folder, self.steps = study, folder, steps
-        self.jobs, self.threads, self.say = jobs, threads, say
+        self.place, self.say = place, say
         self.progress = PlanProgress()
         for step in steps:  # in their order, so that what needs a step that is to be done again is, too
             minutes = step.minutes(needed_steps(step, steps))
@@ -85,7 +78,7 @@ class Execution:
         return [step.name for step in self.steps if step.name not in self.progress.done]
 
     def run_all(self, steps: Sequence[StudyStep]) -> None:
-        """Runs the steps, `jobs` of them side by side, until none is left that can be done."""
+        """Runs the steps, as many side by side as the place has room for, until none is left that can be done."""
         going: list[Going] = []
         waiting = [step for step in steps if step.name not in self.progress.done]
         try:
@@ -108,48 +101,37 @@ class Execution:
         together = [step for step in ready if not step.is_alone]
         if together or going:
             is_occupied = any(each.step.is_alone for each in going)
-            return [] if is_occupied else together[: self.jobs - len(going)]
+            return [] if is_occupied else together[: self.place.jobs - len(going)]
         return ready[:1]
 
     def start(self, step: StudyStep) -> Going:
-        """A process for the step, which writes to the step's log."""
-        threads = str(self.threads)
-        environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-        command = [sys.executable, "-m", "anydepth", "study-step", str(self.folder.path), step.name]
-        with step.log.open("wb") as log:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
-            )
+        """Starts the step and tells so."""
+        started = self.place.start(step)
         self.say(f"{self.counted()}  {step.name}")
-        return Going(step, process)
+        return Going(step, started)
 
     def has_ended(self, going: Going) -> bool:
-        """Whether the step's process is over; then what came of it is noted and told."""
-        code, step = going.process.poll(), going.step
-        if code is None:
+        """Whether the step is over; then what came of it is noted and told."""
+        ending, step = going.started.ending(), going.step
+        if ending is None:
             return False
         minutes = step.minutes()
-        if code == 0 and minutes is not None:
+        if ending.code == 0 and minutes is not None:
             self.progress.done[step.name] = minutes
             self.say(f"{self.counted()}  {step.name}: done in {describe_seconds(60 * minutes)}{self.left()}")
         else:
-            reason = why_it_failed(code, step.log)
-            self.progress.failed[step.name] = reason
-            self.say(f"{self.counted()}  {step.name} FAILED: {reason} (see {step.log}); the others continue")
+            self.progress.failed[step.name] = ending.reason
+            self.say(f"{self.counted()}  {step.name} FAILED: {ending.reason} (see {step.log}); the others continue")
         self.save()
         return True
 
     def end(self, going: Sequence[Going]) -> None:
-        """Asks the processes to stop, which lets training leave a state, and waits for them."""
+        """Asks the steps to stop, which lets training leave a state, and waits for them."""
         for each in going:
-            each.process.terminate()
+            each.started.ask_to_stop()
         deadline = time.monotonic() + PATIENCE
         for each in going:
-            try:
-                each.process.wait(timeout=max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                each.process.kill()
-                each.process.wait()
+            each.started.wait(deadline)
         self.save()
 
     def save(self) -> None:
@@ -180,34 +162,8 @@ class Execution:
         rest = sum(step.cost for step in self.steps if step.name not in self.progress.done)
         if not cost or not rest:
             return ""
-        minutes = sum(self.progress.done.values()) / cost * rest / self.jobs
+        minutes = sum(self.progress.done.values()) / cost * rest / self.place.jobs
         return f"; about {describe_seconds(60 * minutes)} left"
-
-
-def why_it_failed(code: int, log: Path) -> str:
-    """What ended a step: a signal, or what it said last."""
-    if code < 0:
-        return f"it was ended by signal {-code}"
-    return last_line(log) or f"it ended with exit code {code}"
-
-
-def last_line(path: Path) -> str:
-    """The last line that is not empty, without "error: "."""
-    lines = [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("error: ") if lines else ""
-
-
-def die_with_parent() -> None:
-    """Ends this process politely when the one that started it is gone, so that no step outlives a
-    study that was killed."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def stopped(folder: StudyFolder) -> Interrupted:

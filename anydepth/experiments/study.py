@@ -7,25 +7,28 @@ from pathlib import Path
 from anydepth.config.loading import save_config
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 from anydepth.experiments.definition import load_study
-from anydepth.experiments.execution import Execution, die_with_parent, stopped
+from anydepth.experiments.execution import Execution, stopped
+from anydepth.experiments.places import StepPlace
 from anydepth.experiments.plan import estimate, make_plan, plan_table
+from anydepth.experiments.step_process import die_with_parent
 from anydepth.experiments.steps import needed_steps
 from anydepth.experiments.study_folder import StudyFolder
-from anydepth.experiments.wishes import StudyWishes, planned_study, side_by_side
+from anydepth.experiments.wishes import StudyWishes, planned_study
 from anydepth.files.locks import in_turn, one_writer
 from anydepth.messages.say import Say
 
 
-def run_study(wishes: StudyWishes, *, is_dry: bool, say: Say) -> None:
-    """Shows the plan and does what is left of it. A study that was begun at the same place goes on,
-    with further experiments if they are new; other settings than it was begun with are refused."""
+def run_study(wishes: StudyWishes, place: StepPlace, *, is_dry: bool, say: Say) -> None:
+    """Shows the plan and does what is left of it, with steps that run at `place`. A study that was
+    begun in the same folder goes on, with further experiments if they are new; other settings than
+    it was begun with are refused."""
     folder = StudyFolder(wishes.to)
-    study, seconds = planned_study(wishes, folder)
+    study, seconds = planned_study(wishes, folder, place)
     steps = make_plan(study, folder)
-    jobs, threads = side_by_side(wishes.jobs)
-    execution = Execution(study, folder, steps, jobs=jobs, threads=threads, say=say)
+    execution = Execution(study, folder, steps, place=place, say=say)
+    place.check_room([step for step in steps if step.name not in execution.progress.done])
     print(plan_table(steps, execution.progress.done, seconds), flush=True)
-    say(estimate(steps, execution.progress.done, seconds, jobs))
+    say(estimate(steps, execution.progress.done, seconds, place.jobs))
     if is_dry:
         return
     folder.path.mkdir(parents=True, exist_ok=True)

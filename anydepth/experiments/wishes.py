@@ -1,7 +1,6 @@
 """What a user asks a study for, checked before anything is trained."""
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,13 +11,13 @@ from statistics import median
 import torch
 
 from anydepth.bench.bench_recipe import versions
-from anydepth.clock.machine import cpu_name
 from anydepth.config.loading import load_config, read_settings, with_changes
 from anydepth.config.schema import Config
 from anydepth.config.shipped import shipped_file
 from anydepth.errors import UsageError
 from anydepth.experiments.definition import Study, default_second_stage, load_study
-from anydepth.experiments.records import DataRecord, MachineRecord, VersionsRecord
+from anydepth.experiments.places import StepPlace
+from anydepth.experiments.records import DataRecord, VersionsRecord
 from anydepth.experiments.revision import revision
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import chosen_experiments, variant_config
@@ -53,12 +52,12 @@ class StudyWishes:
     minutes_per_run: float | None = None
     seeds: int = 1
     repeated: tuple[str, ...] = ()
-    jobs: int | None = None
     title: str | None = None
 
 
-def planned_study(wishes: StudyWishes, folder: StudyFolder) -> tuple[Study, float]:
-    """What to do at `folder`, and the seconds of an update of the aligned model on this machine."""
+def planned_study(wishes: StudyWishes, folder: StudyFolder, place: StepPlace) -> tuple[Study, float]:
+    """What to do in `folder`, with steps that run at `place`, and the seconds of an update of the
+    aligned model on this machine."""
     experiments = chosen_experiments(wishes.names)
     data = PreparedData.open(wishes.data)
     if "test" not in data.manifest.splits:
@@ -71,7 +70,7 @@ def planned_study(wishes: StudyWishes, folder: StudyFolder) -> tuple[Study, floa
     if before is None:
         check_held_out(data)
     config = first_stage(wishes.config)
-    torch.set_num_threads(side_by_side(wishes.jobs)[1])
+    torch.set_num_threads(place.threads)
     seconds = median(update_seconds([config], data, **PROBE)[0])
     if wishes.minutes_per_run is not None:
         known = before is not None and before.minutes_per_run == wishes.minutes_per_run
@@ -92,7 +91,7 @@ def planned_study(wishes: StudyWishes, folder: StudyFolder) -> tuple[Study, floa
         second_stage=second_stage(config, wishes.exit_config),
         title=wishes.title or f"{wishes.data.name}, {data.manifest.splits['train'].pairs:,} pairs",
         command=shlex.join(["anydepth", *sys.argv[1:]]),
-        machine=machine_record(side_by_side(wishes.jobs)[1]),
+        machine=place.machine,
         versions=versions_record(),
         minutes_per_run=wishes.minutes_per_run,
         repeated=wishes.repeated,
@@ -197,19 +196,6 @@ def data_record(folder: Path, data: PreparedData) -> DataRecord:
     )
 
 
-def machine_record(threads: int) -> MachineRecord:
-    """What study.json tells of this machine, where each run has so many threads."""
-    return MachineRecord(processor=cpu_name(), cores=os.cpu_count() or 1, threads_per_run=threads)
-
-
 def versions_record() -> VersionsRecord:
     """What study.json tells of the versions; what is not installed has none."""
     return VersionsRecord(**versions(), revision=revision())
-
-
-def side_by_side(jobs: int | None) -> tuple[int, int]:
-    """How many steps run at a time, and the threads of each: one thread per step gets most out of
-    small models on a CPU."""
-    cores = os.cpu_count() or 1
-    chosen = jobs if jobs is not None else 1 if torch.cuda.is_available() else cores
-    return chosen, max(1, cores // chosen)

@@ -120,8 +120,9 @@ def make_begun_study() -> None:
     """A study that was begun on the prepared text and has done nothing yet."""
     from anydepth.config.loading import load_config
     from anydepth.experiments.definition import Study, default_second_stage, save_study
+    from anydepth.experiments.places import LocalPlace
     from anydepth.experiments.study_folder import StudyFolder
-    from anydepth.experiments.wishes import data_record, machine_record, versions_record
+    from anydepth.experiments.wishes import data_record, versions_record
     from anydepth.text.prepared import PreparedData
 
     data, config = PreparedData.open(Path("data")), load_config(Path("tiny.toml"))
@@ -133,7 +134,7 @@ def make_begun_study() -> None:
         second_stage=default_second_stage(config),
         title="tiny",
         command="anydepth study table3",
-        machine=machine_record(1),
+        machine=LocalPlace.of(1).machine,
         versions=versions_record(),
     )
     Path("begun").mkdir()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from anydepth.experiments.execution import Execution, Going
+from anydepth.experiments.places import LocalPlace, LocalStep
 from anydepth.experiments.steps import StudyStep
 from anydepth.runs.run import Run
 from killing.processes import check_same, ending_of, finish, is_running, launch, stat_of, tensors_of
@@ -46,14 +46,14 @@ class Forked:
 def fork_steps() -> None:
     """Lets studies fork their steps, and note their numbers in a file beside the study."""
 
-    def start(execution: Execution, step: StudyStep) -> Going:
+    def start(place: LocalPlace, step: StudyStep) -> LocalStep:
         step.log.unlink(missing_ok=True)
-        process = launch(["study-step", execution.folder.path, step.name], step.log)
-        with open(steps_file(execution.folder.path), "a", encoding="utf-8") as file:
+        process = launch(["study-step", step.folder.path, step.name], step.log)
+        with open(steps_file(step.folder.path), "a", encoding="utf-8") as file:
             print(json.dumps({"process": process, "log": str(step.log)}), file=file, flush=True)
-        return Going(step, Forked(process))  # type: ignore[arg-type]
+        return LocalStep(step, Forked(process))  # type: ignore[arg-type]
 
-    Execution.start = start  # type: ignore[method-assign]
+    LocalPlace.start = start  # type: ignore[method-assign]
 
 
 def steps_file(folder: Path) -> Path:

@@ -16,6 +16,7 @@ from anydepth.experiments import race, race_preparation
 from anydepth.experiments.definition import load_study
 from anydepth.experiments.execution import Execution
 from anydepth.experiments.measuring import load_statistics
+from anydepth.experiments.places import LocalPlace
 from anydepth.experiments.plan import make_plan
 from anydepth.experiments.race_records import ContestantRecord, HeatRecord, RaceRecord
 from anydepth.experiments.records import RunRecord, StoredRecord, read_record
@@ -140,7 +141,7 @@ def left(path: Path) -> list[str]:
     place = StudyFolder(path)
     study = load_study(place)
     steps = make_plan(study, place)
-    execution = Execution(study, place, steps, jobs=1, threads=1, say=lambda line: None)
+    execution = Execution(study, place, steps, place=LocalPlace.of(1), say=lambda line: None)
     return [step.name for step in steps if step.name not in execution.progress.done]
 
 

@@ -12,6 +12,7 @@ from cli.studies import do_in_this_process, plan_study
 
 from anydepth.experiments import wishes as wishing
 from anydepth.experiments.definition import load_study
+from anydepth.experiments.places import LocalPlace
 from anydepth.experiments.records import (
     PlanRecord,
     PositionsRecord,
@@ -71,7 +72,7 @@ def test_minutes_a_run_become_updates_that_stay_the_same_for_all(
     wishes = wishing.StudyWishes(
         names=["table1"], data=study_data, to=tmp_path / "study", config=study_settings, minutes_per_run=1.5
     )
-    study = wishing.planned_study(wishes, StudyFolder(tmp_path / "study"))[0]
+    study = wishing.planned_study(wishes, StudyFolder(tmp_path / "study"), LocalPlace.of(None))[0]
     assert study.config.training.updates == 90 / 0.2
     configs = [variant_config(variant, study.config, study.second_stage) for variant in study.variants()]
     assert {config.training.updates for config in configs} == {study.config.training.updates}

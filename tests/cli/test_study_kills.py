@@ -1,7 +1,6 @@
 """`anydepth study` killed in each of its steps ends as one that is not."""
 
 import os
-import re
 import signal
 import subprocess
 import time
@@ -12,16 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 from cli.commands import PATIENCE, contents, done, finish, start
-from cli.studies import do_in_this_process, plan_study
+from cli.studies import do_in_this_process, is_at_work, plan_study, without_clock
 
-from anydepth.experiments import wishes as wishing
 from anydepth.experiments.definition import load_study
+from anydepth.experiments.places import LocalPlace
 from anydepth.experiments.plan import make_plan
 from anydepth.experiments.steps import CompareStep, MeasureStep, StudyStep, TrainStep, WordsStep
 from anydepth.experiments.study_folder import StudyFolder
-
-# What depends on the clock and on how often a study was started, and not on what it computed.
-CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second)": [^,\n]*')
 
 
 @pytest.fixture
@@ -30,20 +26,10 @@ def unkilled(study_data: Path, study_settings: Path, tmp_path: Path) -> Path:
     they are split."""
     plan_study(tmp_path / "unkilled", study_data, study_settings, "figures6-9")
     threads = torch.get_num_threads()
-    torch.set_num_threads(wishing.side_by_side(1)[1])
+    torch.set_num_threads(LocalPlace.of(1).threads)
     do_in_this_process(tmp_path / "unkilled")
     torch.set_num_threads(threads)
     return tmp_path / "unkilled"
-
-
-def without_clock(folder: Path, to: Path) -> Path:
-    """A copy of what a report is made from, without times and the place of the study."""
-    for file in [folder / "study.json", *sorted((folder / "records").rglob("*.json"))]:
-        text = CLOCK.sub(r'"\1": 0', file.read_text(encoding="utf-8")).replace(str(folder), "STUDY")
-        copy = to / file.relative_to(folder)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(re.sub(r'"command": "anydepth(?! train).*"', '"command": ""', text), encoding="utf-8")
-    return to
 
 
 def process_of_step(study: "subprocess.Popen[bytes]", name: str) -> int:
@@ -59,14 +45,6 @@ def process_of_step(study: "subprocess.Popen[bytes]", name: str) -> int:
                     return int(child)
         time.sleep(0.01)
     raise AssertionError(f"the study did not come to {name}")
-
-
-def is_at_work(process: str, folder: Path, step: str) -> bool:
-    """Whether a step's process has loaded torch and, if it trains, made updates."""
-    if step.startswith("train "):
-        metrics = folder / "runs" / step.removeprefix("train ") / "metrics.jsonl"
-        return '"train"' in metrics.read_text(encoding="utf-8")
-    return "libtorch" in Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
 
 
 def kill_at_work(study: "subprocess.Popen[bytes]", step: StudyStep, *, with_step: bool) -> None:

@@ -3,13 +3,17 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from experiments.studies import small_study
 
 from anydepth.errors import Interrupted
-from anydepth.experiments.execution import Execution, Going, last_line, why_it_failed
+from anydepth.experiments.execution import Execution, Going
+from anydepth.experiments.places import LocalPlace, LocalStep
+from anydepth.experiments.records import MachineRecord
+from anydepth.experiments.step_process import StepEnding, ending, last_line
 from anydepth.experiments.steps import CompareStep, CostStep, MeasureStep, StudyStep, TrainStep, needed_steps
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import Variant
@@ -23,23 +27,35 @@ result.write_text("something")
 FAIL = "import sys; print('error: no such luck'); sys.exit(1)"
 
 
-class Rehearsal(Execution):
-    """An execution whose steps do nothing but leave their marker, or fail; it notes what ran beside
-    what."""
+@dataclass(frozen=True)
+class RehearsedStep(LocalStep):
+    """A step that leaves its marker when its process has ended well."""
+
+    def ending(self) -> StepEnding | None:
+        found = super().ending()
+        if found is not None and found.code == 0:
+            self.step.mark(needed_steps(self.step, steps_at(self.step.folder.path)), 1.5)
+        return found
+
+
+@dataclass(frozen=True)
+class RehearsalPlace(LocalPlace):
+    """A place whose steps do nothing but leave their marker, or fail; it notes what was started, and
+    beside what."""
 
     failing: frozenset[str] = frozenset()
+    order: list[str] = field(default_factory=list)
+    beside: dict[str, int] = field(default_factory=dict)
+    processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
-    def start(self, step: StudyStep) -> Going:
-        self.order = [*getattr(self, "order", []), step.name]
+    def start(self, step: StudyStep) -> RehearsedStep:
+        self.order.append(step.name)
+        self.beside[step.name] = sum(process.poll() is None for process in self.processes)
         program = FAIL if step.name in self.failing else LEAVE_RESULT
         with step.log.open("wb") as log:
             process = subprocess.Popen([sys.executable, "-c", program, str(step.result)], stdout=log, stderr=log)
-        return Going(step, process)
-
-    def has_ended(self, going: Going) -> bool:
-        if going.process.poll() == 0:
-            going.step.mark(needed_steps(going.step, self.steps), 1.5)
-        return super().has_ended(going)
+        self.processes.append(process)
+        return RehearsedStep(step, process)
 
 
 STUDY = small_study("table1")
@@ -60,10 +76,21 @@ def steps_at(path: Path) -> list[StudyStep]:
     ]
 
 
+class Rehearsal(Execution):
+    """An execution whose steps are only rehearsed."""
+
+    place: RehearsalPlace
+
+    @property
+    def order(self) -> list[str]:
+        """What was started, in that order."""
+        return self.place.order
+
+
 def rehearsal(tmp_path: Path, *failing: str, jobs: int = 1) -> tuple[Rehearsal, list[str]]:
     told: list[str] = []
-    execution = Rehearsal(STUDY, StudyFolder(tmp_path), steps_at(tmp_path), jobs=jobs, threads=1, say=told.append)
-    execution.failing = frozenset(failing)
+    place = RehearsalPlace(jobs, 1, MachineRecord(), frozenset(failing))
+    execution = Rehearsal(STUDY, StudyFolder(tmp_path), steps_at(tmp_path), place=place, say=told.append)
     return execution, told
 
 
@@ -101,7 +128,7 @@ def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> No
     assert again.order == ["train b", "measure b", "compare"]
     third, _ = rehearsal(tmp_path)
     assert third.go() == []
-    assert not hasattr(third, "order")
+    assert third.order == []
 
 
 def test_an_interrupt_ends_the_steps_and_leaves_the_study_written_down(tmp_path: Path) -> None:
@@ -145,26 +172,18 @@ def test_a_step_that_watches_the_clock_runs_by_itself_after_the_others(tmp_path:
     execution, _ = rehearsal(tmp_path, jobs=jobs)
     others = list(execution.steps)
     execution.steps = [CostStep(STUDY, execution.folder), *others]
-    beside: list[int] = []
-
-    def start(step: StudyStep) -> Going:
-        going = Rehearsal.start(execution, step)
-        if step.is_alone:
-            beside.append(len(execution.order))
-        return going
-
-    execution.start = start  # type: ignore[method-assign]
     assert execution.go() == []
     assert execution.order.index("time updates") == len(others) - 1
-    assert beside == [len(others)]
+    assert execution.place.beside["time updates"] == 0
+    assert jobs == 1 or max(execution.place.beside.values()) > 0, "nothing ran side by side, so this shows little"
 
 
 def test_a_step_that_a_signal_ended_is_not_blamed_on_its_log(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("update 1,150  nll 2.5\n", encoding="utf-8")
-    assert why_it_failed(-9, tmp_path / "log") == "it was ended by signal 9"
-    assert why_it_failed(1, tmp_path / "log") == "update 1,150  nll 2.5"
+    assert ending(-9, tmp_path / "log").reason == "it was ended by signal 9"
+    assert ending(1, tmp_path / "log").reason == "update 1,150  nll 2.5"
     (tmp_path / "empty").write_text("", encoding="utf-8")
-    assert why_it_failed(3, tmp_path / "empty") == "it ended with exit code 3"
+    assert ending(3, tmp_path / "empty").reason == "it ended with exit code 3"
 
 
 WHOLE = '{"minutes": 2.5, "stamp": "1", "seen": {}}'
