@@ -30,6 +30,7 @@ ORDER = (
     "search",
     "runs",
     "inference",
+    "bulk",
     "clock",
     "evaluation",
     "bleu_oracle",
