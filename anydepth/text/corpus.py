@@ -5,6 +5,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -32,9 +33,15 @@ def open_lines(path: Path) -> Iterator[str]:
     stay inside it.
     """
     path = Path(path)
+    with telling_of(path), _open_binary(path) as file:
+        yield from decoded_lines(file, str(path))
+
+
+@contextmanager
+def telling_of(path: Path) -> Iterator[None]:
+    """Turns what reading a text file or a packed one raises into one sentence about it."""
     try:
-        with _open_binary(path) as file:
-            yield from decoded_lines(file, str(path))
+        yield
     except FileNotFoundError as error:
         raise CorpusError(f"there is no file {path}; check the path") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -49,15 +56,27 @@ def decoded_lines(file: ReadableLines, name: str) -> Iterator[str]:
     """The lines of an open binary file or pipe, as `open_lines` gives them; `name` stands in error
     messages."""
     for number, raw in enumerate(_bounded_lines(file), start=1):
-        if len(raw) > LONGEST_LINE:
-            raise CorpusError(
-                f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence per line"
-            )
-        if number == 1:
+        if number == 1 and len(raw) <= LONGEST_LINE:
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if not raw:
                 return
-        yield _decode_line(raw, name, number)
+        yield decode_line(raw, name, number)
+
+
+def decode_line(raw: bytes, name: str, number: int) -> str:
+    """One line of a file, given with its end, as text without it; `name` and `number` stand in
+    error messages."""
+    if len(raw) > LONGEST_LINE:
+        raise CorpusError(f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence per line")
+    if raw.endswith(b"\n"):
+        raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of "
+            "the line); convert the file to UTF-8, for instance with iconv"
+        ) from error
 
 
 def side_path(prefix: str | Path, language: str) -> Path:
@@ -121,18 +140,6 @@ def _bounded_lines(file: ReadableLines) -> Iterator[bytes]:
     """The lines of a file with their ends; of one that is too long no more than shows it."""
     while raw := file.readline(LONGEST_LINE + 1):
         yield raw
-
-
-def _decode_line(raw: bytes, name: str, number: int) -> str:
-    if raw.endswith(b"\n"):
-        raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of "
-            "the line); convert the file to UTF-8, for instance with iconv"
-        ) from error
 
 
 def _pairs_in_step(source_path: Path, target_path: Path) -> Iterator[tuple[str, str]]:
