@@ -70,9 +70,9 @@ class RayCrew:
         self.ray, self.job, self.wanted = ray, job, workers
         self.prefix = bytes_hash(str(job.folder).encode())[:16]
         self.false_starts, self.greeted = 0, 0.0
-        self.kind = ray.remote(RayWorker).options(
-            namespace=NAMESPACE, lifetime="detached", num_cpus=job.threads, max_restarts=0, max_concurrency=4
-        )
+        self.kind = ray.remote(RayWorker)
+        self.options = {"namespace": NAMESPACE, "lifetime": "detached", "num_cpus": job.threads}
+        self.options |= {"max_restarts": 0, "max_concurrency": 4}  # one at work, one queued, and greetings
         names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if self._is_own(each)]
         self.members = [self._adopted(name) for name in names]
         self._grow()
@@ -101,11 +101,17 @@ class RayCrew:
         if not waiting:
             time.sleep(seconds)
             return []
-        ready, _ = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)
-        if not ready:
-            ready, _ = self.ray.wait(waiting, num_returns=1, timeout=seconds)
+        ready = self._answered(waiting, seconds)
         found = [self._heard(each) for each in list(self.members) if each.asked in ready]
         return [each for each in found if each is not None]
+
+    def _answered(self, waiting: list[Any], seconds: float) -> list[Any]:
+        """Those that are there now or, if there are none, the next one within so many seconds."""
+        try:
+            ready, _ = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)
+            return list(ready or self.ray.wait(waiting, num_returns=1, timeout=seconds)[0])
+        except SystemError as error:  # Ray's way to pass on what a signal raised while it waited
+            raise error.__cause__ or error.__context__ or error from None
 
     def _heard(self, member: RayMember) -> ShardOutcome | None:
         try:
@@ -134,7 +140,8 @@ class RayCrew:
     def _grow(self) -> None:
         room = self.wanted or max(1, int(self.ray.cluster_resources().get("CPU", 1)) // self.job.threads)
         while len(self.members) < room:
-            actor = self.kind.options(name=f"{self.prefix}-{uuid.uuid4().hex}").remote(self.job)
+            name = f"{self.prefix}-{uuid.uuid4().hex}"
+            actor = self.kind.options(name=name, **self.options).remote(self.job)
             self.members.append(RayMember(actor, actor.greet.remote()))
 
     def _adopted(self, name: str) -> RayMember:
