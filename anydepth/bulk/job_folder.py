@@ -17,7 +17,7 @@ from anydepth.bulk.inputs import InputKind, Shard
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.atomic import cannot_write, write_text
 from anydepth.files.checksums import bytes_hash, checked_object, file_hash, with_checksum
-from anydepth.files.reading import MEDIUM, checked, read_bytes
+from anydepth.files.reading import MEDIUM, Unreadable, check_regular, checked, read_bytes
 
 FORMAT = 1
 MOST_PROBLEMS = 20  # lines of one shard that may fail before all of it does
@@ -125,12 +125,13 @@ class JobFolder:
         if (found.input, found.first, found.records) != (shard.input, shard.first, shard.records):
             return None, f"{file} is the receipt of another shard"
         try:
+            check_regular(output)
             if file_hash(output) != found.sha256:
                 return None, f"{output} is not as it was written (its checksum differs)"
         except FileNotFoundError:
             return None, f"{output} is missing"
-        except OSError as error:
-            return None, f"{output} cannot be read ({error.strerror})"
+        except (OSError, Unreadable) as error:
+            return None, f"{output} cannot be read ({error})"
         return found, ""
 
     def is_held(self, shard: Shard) -> bool:
