@@ -34,8 +34,34 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "anydepth bulk runs/demo/exits corpus/test.de --to translated --average-exit 2",
-    "cat translated/output/test.de/*.txt",
+    "anydepth bulk runs/demo/model 'corpus/test.*' --to translated-json --json",
 )
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="INPUT...", help="Files or globs: text, .jsonl or .parquet; text and .jsonl may be .gz or .zst."
+    ),
+]
+JobPlace = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the job; given again, it goes on.")]
+Where = Annotated[Literal["local", "ray"], typer.Option(help="local: this machine's cores. ray: a Ray cluster.")]
+Address = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="With --on ray: that of a cluster. Default: start one.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=MOST_JOBS, help="Models at work side by side. Default: one per core.")
+]
+Threads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of each worker.")]
+Best = Annotated[int, typer.Option(min=1, max=MOST_BEAM, help="Translations to give for each line (with --json).")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Text, tokens, exits and scores as one JSON object per line or row.")
+]
+Field = Annotated[str, typer.Option(help="The field or column of .jsonl and .parquet with the sentence.")]
+Into = Annotated[str, typer.Option(help="The field or column that gets the translation.")]
+ShardLines = Annotated[int, typer.Option(min=1, max=MOST_UPDATES, help="Lines of a shard.")]
+Retries = Annotated[
+    int, typer.Option(min=1, max=1000, help="How often a shard is tried before it is reported as failed.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -44,24 +70,12 @@ def register(app: typer.Typer) -> None:
 
 def bulk(
     run: RunFolder,
-    inputs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="INPUT...", help="Files or globs: text, .jsonl or .parquet; text and .jsonl may be .gz or .zst."
-        ),
-    ],
-    to: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the job; given again, it goes on.")],
-    on: Annotated[
-        Literal["local", "ray"], typer.Option(help="local: this machine's cores. ray: a Ray cluster.")
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="With --on ray: a cluster that is there. Default: start one."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=MOST_JOBS, help="Models at work side by side. Default: one per core.")
-    ] = None,
-    threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of each worker.")] = 1,
+    inputs: Inputs,
+    to: JobPlace,
+    on: Where = "local",
+    address: Address = None,
+    workers: Workers = None,
+    threads: Threads = 1,
     policy: PolicyName = None,
     average_exit: AverageExit = None,
     flops: Flops = None,
@@ -69,22 +83,16 @@ def bulk(
     bleu_drop: BleuDrop = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
-    best: Annotated[
-        int, typer.Option(min=1, max=MOST_BEAM, help="Translations to give for each line (with --json).")
-    ] = 1,
+    best: Best = 1,
     batch_tokens: BatchTokens = None,
     vocabulary: Vocabulary = None,
     engine: EngineName = AUTOMATIC,
     int8: Int8 = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Text, tokens, exits and scores as one JSON object per line or row.")
-    ] = False,
-    field: Annotated[str, typer.Option(help="The field or column of .jsonl and .parquet with the sentence.")] = "text",
-    into: Annotated[str, typer.Option(help="The field or column that gets the translation.")] = "translation",
-    shard_lines: Annotated[int, typer.Option(min=1, max=MOST_UPDATES, help="Lines of a shard.")] = 5000,
-    retries: Annotated[
-        int, typer.Option(min=1, max=1000, help="How often a shard is tried before it is reported as failed.")
-    ] = 3,
+    as_json: AsJson = False,
+    field: Field = "text",
+    into: Into = "translation",
+    shard_lines: ShardLines = 5000,
+    retries: Retries = 3,
 ) -> None:
     """Translate files of any size in shards, on all cores or a Ray cluster; what was killed goes on
     where it was."""
