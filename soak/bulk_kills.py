@@ -17,7 +17,7 @@ from pathlib import Path
 from killing.bulk_jobs import BulkTrial, NodesToKill, translated, write_lines
 
 KILLS = 100
-SHARDS_PER_KILL = 4
+SHARDS_PER_KILL = 3
 CALIBRATION = 2000  # lines
 SHARD_SECONDS = 1.0
 
