@@ -13,6 +13,9 @@ from anydepth.errors import UsageError
 
 PATIENCE = 5.0  # seconds that the address has to answer
 OBJECT_STORE = 2**28  # bytes, of a cluster that is started here: what is handed over is small
+# What a cluster that is started here does otherwise than Ray's default: it reports to nobody, and its
+# workers have the priority of this process, where Ray would put them behind all else on the machine.
+STARTED_WITH = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 ADDRESS_FORM = "HOST:PORT, as `ray start --head` prints it"
 
 
@@ -28,7 +31,8 @@ def ray_cluster(address: str | None = None, *, cores: int | None = None, namespa
     if address is not None:
         check_answers(address)
     handlers = own_handlers()
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster started here reports to nobody
+    for name, value in STARTED_WITH.items():
+        os.environ.setdefault(name, value)
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False, "logging_level": "ERROR"}
     if address is None:  # "local", or Ray would join whatever cluster it finds on this machine
         options |= {"include_dashboard": False, "num_cpus": cores, "object_store_memory": OBJECT_STORE}

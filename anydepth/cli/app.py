@@ -12,6 +12,7 @@ from anydepth import __version__
 from anydepth.cli import (
     adopt,
     bench,
+    bulk,
     check,
     configs,
     corpus,
@@ -46,6 +47,7 @@ VERB_MODULES: tuple[VerbModule, ...] = (
     train,
     adopt,
     translate,
+    bulk,
     evaluate,
     tune,
     vocabulary,

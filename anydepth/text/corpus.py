@@ -36,7 +36,7 @@ def open_lines(path: Path) -> Iterator[str]:
     stay inside it.
     """
     path = Path(path)
-    with _named(path), _open_binary(path) as file:
+    with telling_of(path), _open_binary(path) as file:
         raw = RawLines(file, str(path))
         while ready := raw.at_hand(1):
             first = raw.taken + 1
@@ -47,15 +47,27 @@ def decoded_lines(file: ReadableLines, name: str) -> Iterator[str]:
     """The lines of an open binary file or pipe, as `open_lines` gives them; `name` stands in error
     messages."""
     for number, raw in enumerate(_bounded_lines(file), start=1):
-        if len(raw) > LONGEST_LINE:
-            raise CorpusError(
-                f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence per line"
-            )
-        if number == 1:
+        if number == 1 and len(raw) <= LONGEST_LINE:
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if not raw:
                 return
-        yield _decode_line(raw, name, number)
+        yield decode_line(raw, name, number)
+
+
+def decode_line(raw: bytes, name: str, number: int) -> str:
+    """One line of a file, given with its end, as text without it; `name` and `number` stand in
+    error messages."""
+    if len(raw) > LONGEST_LINE:
+        raise CorpusError(f"{name} line {number:,} has more than {LONGEST_LINE:,} bytes; give one sentence per line")
+    if raw.endswith(b"\n"):
+        raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of "
+            "the line); convert the file to UTF-8, for instance with iconv"
+        ) from error
 
 
 def side_path(prefix: str | Path, language: str) -> Path:
@@ -163,18 +175,6 @@ def _bounded_lines(file: ReadableLines) -> Iterator[bytes]:
         yield raw
 
 
-def _decode_line(raw: bytes, name: str, number: int) -> str:
-    if raw.endswith(b"\n"):
-        raw = raw[:-2] if raw.endswith(b"\r\n") else raw[:-1]
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"{name} line {number:,} is not valid UTF-8 (byte 0x{raw[error.start]:02X} at byte {error.start + 1} of "
-            "the line); convert the file to UTF-8, for instance with iconv"
-        ) from error
-
-
 def _block_lines(raw: bytes) -> list[str]:
     """The lines in `raw` without their ends; a UnicodeDecodeError if any is not UTF-8."""
     text = raw.decode("utf-8")
@@ -191,7 +191,7 @@ def _decoded(raw: bytes, name: str, first: int) -> Iterator[str]:
         yield from _block_lines(raw)
     except UnicodeDecodeError:
         for number, line in enumerate(io.BytesIO(raw), start=first):
-            yield _decode_line(line, name, number)
+            yield decode_line(line, name, number)
 
 
 def _pairs_of(blocks: Iterator[PairBlock]) -> Iterator[tuple[str, str]]:
@@ -200,8 +200,8 @@ def _pairs_of(blocks: Iterator[PairBlock]) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Whatever cannot be read in there, told with the name of the file."""
+def telling_of(path: Path) -> Iterator[None]:
+    """Turns what reading a text file or a packed one raises into one sentence about it."""
     try:
         yield
     except FileNotFoundError as error:
@@ -216,7 +216,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[RawLines]:
-    with _named(path):
+    with telling_of(path):
         file = _open_binary(path)
     with file:
         yield RawLines(file, str(path))
@@ -225,18 +225,18 @@ def _opened(path: Path) -> Iterator[RawLines]:
 def _blocks_in_step(source_path: Path, target_path: Path, pairs_at_once: int) -> Iterator[PairBlock]:
     with _opened(source_path) as source, _opened(target_path) as target:
         while True:
-            with _named(source_path):
+            with telling_of(source_path):
                 source_ready = source.at_hand(pairs_at_once)
-            with _named(target_path):
+            with telling_of(target_path):
                 target_ready = target.at_hand(pairs_at_once)
             count = min(source_ready, target_ready, pairs_at_once)
             if count == 0:
                 break
             first = source.taken + 1
             yield PairBlock(source.take(count), target.take(count), first, (str(source_path), str(target_path)))
-        with _named(source_path):
+        with telling_of(source_path):
             source_count = source.count_rest()
-        with _named(target_path):
+        with telling_of(target_path):
             target_count = target.count_rest()
     if source_count != target_count:
         raise CorpusError(

@@ -3,8 +3,12 @@
 import io
 import sys
 import traceback
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
+
+BULK_OPTIONS = ("--shard-lines", 2, "--policy", "fixed:2")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,22 @@ def done(*arguments: object) -> Outcome:
     outcome = call(*arguments)
     assert outcome.code == 0 and not outcome.trace, (arguments, outcome)
     return outcome
+
+
+@contextmanager
+def bulk_in_this_process() -> Iterator[None]:
+    """Lets `bulk` work in this process, where a trial would spend seconds on starting others."""
+    from anydepth.bulk import local_crew
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+    from bulk.crews import inline
+
+    before = local_crew.on_this_machine
+    local_crew.on_this_machine = lambda **options: inline()
+    try:
+        yield
+    finally:
+        local_crew.on_this_machine = before
 
 
 class Killed(BaseException):

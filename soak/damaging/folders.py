@@ -5,7 +5,7 @@ from pathlib import Path
 
 from toy.language import MODEL, WORDS
 
-from damaging.calls import done, killed_after_saves
+from damaging.calls import BULK_OPTIONS, bulk_in_this_process, done, killed_after_saves
 
 SETTINGS = f"""{MODEL}
 [training]
@@ -73,6 +73,8 @@ def build(place: Path, seed: int) -> None:
     for int8 in ([], ["--int8"]):
         done("export", place / "exits", "--format", "onnx", *int8)
     done("export", place / "exits", "--format", "ctranslate2", "--exit", 2)
+    with bulk_in_this_process():
+        done("bulk", place / "exits", text / "test.de", "--to", place / "bulk", *BULK_OPTIONS)
     interrupted = ["train", settings, "--data", data, "--to", place / "interrupted", "--set", f"training.seed={seed}"]
     killed_after_saves(3, *interrupted)
     oracle = [

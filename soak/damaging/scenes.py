@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from damaging.calls import Outcome, call
+from damaging.calls import BULK_OPTIONS, Outcome, bulk_in_this_process, call
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,13 @@ def checked(place: Path) -> tuple[Outcome, str]:
     return outcome, str(outcome.code)
 
 
+def bulk_continued(place: Path) -> tuple[Outcome, str]:
+    with bulk_in_this_process():
+        outcome = call("bulk", place / "exits", place.parent / "test.de", "--to", place / "bulk", *BULK_OPTIONS)
+    outputs = sorted((place / "bulk" / "output" / "test.de").glob("*.txt"))
+    return outcome, "" if outcome.code or outcome.trace else "".join(each.read_text("utf-8") for each in outputs)
+
+
 def in_export(folder: str) -> Callable[[str], bool]:
     return lambda name: not name.startswith("exits/export/") or name.startswith(f"exits/export/{folder}/")
 
@@ -114,5 +121,13 @@ SCENES = (
     Scene("evaluate", 10, ("exits",), evaluated, in_export("no"), READ_TO_TRANSLATE | {"data.json"}),
     Scene("train --resume", 12, ("interrupted", "data"), resumed("interrupted")),
     Scene("train --resume, begun", 6, ("begun", "data"), resumed("begun")),
+    Scene(
+        "bulk",
+        12,
+        ("exits", "bulk"),
+        bulk_continued,
+        lambda name: name.startswith("bulk/"),
+        frozenset({"manifest.json", "#-#.txt", "#-#.json"}),
+    ),
     Scene("check ctranslate2", 4, ("exits",), checked, lambda name: name.startswith("exits/export/ctranslate2-exit2/")),
 )

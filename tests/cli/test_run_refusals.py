@@ -120,6 +120,7 @@ def test_a_place_that_is_no_run_is_refused_by_every_verb(tmp_path: Path, text: P
     test = ["--test", text / "test"]
     arguments: dict[str, list[object]] = {
         "bench": [place, *test],
+        "bulk": [place, text / "test.de", "--to", tmp_path / "job"],
         "evaluate": [place, *test],
         "export": [place, "--format", "onnx"],
         "plot positions": [place, *test, *picture],

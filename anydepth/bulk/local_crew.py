@@ -1,0 +1,161 @@
+"""Workers that are processes of this machine.
+
+A process for each core with one thread each: they share nothing, so none waits for another at the end
+of a shard, and tokenizing, which holds Python's lock, is done side by side, too.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from anydepth.bulk.crew import MOST_FALSE_STARTS, Muster, ShardOutcome
+from anydepth.bulk.inputs import Shard
+from anydepth.bulk.job_folder import Receipt, ShardIsHeld
+from anydepth.bulk.shard_work import ShardJob, ShardWorker
+from anydepth.errors import AnydepthError
+
+SPAWN = get_context("spawn")  # a fork would inherit threads of torch that are not there
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a worker says: that it is ready, or what came of its shard."""
+
+    is_ready: bool = False
+    receipt: Receipt | None = None
+    reason: str = ""
+    is_held: bool = False
+
+
+@dataclass
+class LocalWorker:
+    """A process, the way to talk to it, and the shard that it has."""
+
+    process: SpawnProcess
+    ways: Connection
+    shard: Shard | None = None
+    is_ready: bool = False
+
+
+class LocalCrew:
+    """So many processes, which end with the block of `local_crew`."""
+
+    def __init__(self, job: ShardJob, *, workers: int) -> None:
+        self.job, self.false_starts = job, 0
+        self.members = [self._start() for _ in range(workers)]
+
+    @property
+    def workers(self) -> int:
+        return sum(each.is_ready for each in self.members)
+
+    @property
+    def idle(self) -> int:
+        return sum(each.is_ready and each.shard is None for each in self.members)
+
+    def give(self, shard: Shard) -> None:
+        """Hands a shard to a process that waits; one that has just died shows that in `wait`."""
+        member = next(each for each in self.members if each.is_ready and each.shard is None)
+        member.shard = shard
+        try:
+            member.ways.send(shard)
+        except OSError:
+            return
+
+    def wait(self, seconds: float) -> list[ShardOutcome]:
+        """What the processes said, and the shards of those that ended without a word."""
+        ready = wait([each.ways for each in self.members], timeout=seconds)
+        found = [self._heard(each) for each in list(self.members) if each.ways in ready]
+        return [each for each in found if each is not None]
+
+    def _heard(self, member: LocalWorker) -> ShardOutcome | None:
+        try:
+            said = member.ways.recv()
+        except (EOFError, OSError):
+            return self._lost(member)
+        if said.is_ready:
+            member.is_ready, self.false_starts = True, 0
+            return None
+        if member.shard is None:  # it could not load the model
+            raise AnydepthError(said.reason)
+        shard, member.shard = member.shard, None
+        return ShardOutcome(shard, said.receipt, said.reason, said.is_held)
+
+    def _lost(self, member: LocalWorker) -> ShardOutcome | None:
+        member.process.join()
+        code = member.process.exitcode or 0
+        reason = f"its worker was ended by signal {-code}" if code < 0 else f"its worker ended with exit code {code}"
+        if not member.is_ready:
+            self.false_starts += 1
+            if self.false_starts > MOST_FALSE_STARTS * len(self.members):
+                raise AnydepthError(
+                    f"no worker could be started: {reason}; there may not be memory for {len(self.members)}"
+                )
+        self.members[self.members.index(member)] = self._start()
+        return None if member.shard is None else ShardOutcome(member.shard, reason=reason)
+
+    def _start(self) -> LocalWorker:
+        here, there = SPAWN.Pipe()
+        process = SPAWN.Process(target=serve_shards, args=(there, self.job), daemon=True)
+        process.start()
+        there.close()
+        return LocalWorker(process, here)
+
+    def end(self) -> None:
+        """Ends all processes, whatever they do."""
+        for each in self.members:
+            each.ways.close()
+            each.process.kill()
+        for each in self.members:
+            each.process.join()
+
+
+def on_this_machine(*, workers: int | None = None, threads: int = 1) -> Muster:
+    """Processes of this machine: so many, or as many as its cores give `threads` to."""
+
+    @contextmanager
+    def muster(job: ShardJob) -> Iterator[LocalCrew]:
+        count = workers or max(1, usable_cores() // threads)
+        crew = LocalCrew(replace(job, threads=threads), workers=count)
+        try:
+            yield crew
+        finally:
+            crew.end()
+
+    return muster
+
+
+def serve_shards(ways: Connection, job: ShardJob) -> None:
+    """The life of a process: it loads the model and does what it is given, until nobody is there
+    that gives. A shard that it has begun it finishes even then."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; who started this one ends it
+    try:
+        try:
+            worker = ShardWorker(job)
+        except AnydepthError as error:
+            ways.send(Said(reason=str(error)))
+            return
+        ways.send(Said(is_ready=True))
+        while True:
+            ways.send(outcome_of(worker, ways.recv()))
+    except (EOFError, OSError):
+        return
+
+
+def outcome_of(worker: ShardWorker, shard: Shard) -> Said:
+    """What came of a shard; whatever goes wrong with it is its own matter."""
+    try:
+        return Said(receipt=worker.do(shard))
+    except ShardIsHeld:
+        return Said(is_held=True)
+    except Exception as error:  # told with the place of the shard, after retries
+        return Said(reason=str(error) or type(error).__name__)
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,181 @@
+"""Workers that are actors of a Ray cluster.
+
+They are detached: when the process that gives them shards is killed, each finishes the shard that it
+has, and a job that goes on takes them over. Without a word from anybody they end by themselves.
+"""
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anydepth.bulk.crew import MOST_FALSE_STARTS, Muster, ShardOutcome
+from anydepth.bulk.inputs import Shard
+from anydepth.bulk.local_crew import Said, outcome_of
+from anydepth.bulk.ray_cluster import ray_cluster
+from anydepth.bulk.shard_work import ShardJob, ShardWorker
+from anydepth.errors import AnydepthError
+from anydepth.files.checksums import bytes_hash
+
+NAMESPACE = "anydepth-bulk"
+GREETING = 5.0  # seconds between two words to every actor, and looks at how large the cluster is
+PATIENCE = 60.0  # seconds without a word, after which an actor that has nothing to do ends
+
+
+class RayWorker:
+    """An actor: a worker, and a watch over whether anybody still wants it."""
+
+    def __init__(self, job: ShardJob) -> None:
+        self.worker = ShardWorker(job)
+        self.heard, self.at_work = time.monotonic(), threading.Lock()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def do(self, shard: Shard) -> Said:
+        """What came of a shard; one that was given by a job that was killed is finished before."""
+        with self.at_work:
+            try:
+                return outcome_of(self.worker, shard)
+            finally:
+                self.heard = time.monotonic()
+
+    def greet(self) -> int:
+        """Keeps the actor alive; the answer comes once it has loaded the model."""
+        self.heard = time.monotonic()
+        return os.getpid()
+
+    def _watch(self) -> None:
+        while self.at_work.locked() or time.monotonic() - self.heard < PATIENCE:
+            time.sleep(1.0)
+        os._exit(0)
+
+
+@dataclass
+class RayMember:
+    """An actor, what it was asked last and has not answered, and the shard that it has."""
+
+    actor: Any
+    asked: Any
+    shard: Shard | None = None
+    is_ready: bool = False
+
+
+class RayCrew:
+    """Actors of a cluster: so many, or as many as it has room for, also when it grows."""
+
+    def __init__(self, ray: Any, job: ShardJob, *, workers: int | None) -> None:
+        self.ray, self.job, self.wanted = ray, job, workers
+        self.prefix = bytes_hash(str(job.folder).encode())[:16]
+        self.false_starts, self.greeted = 0, 0.0
+        self.kind = ray.remote(RayWorker)
+        self.options = {"namespace": NAMESPACE, "lifetime": "detached", "num_cpus": job.threads}
+        self.options |= {"max_restarts": 0, "max_concurrency": 4}  # one at work, one queued, and greetings
+        names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if self._is_own(each)]
+        self.members = [self._adopted(name) for name in names]
+        self._grow()
+
+    def _is_own(self, named: dict[str, str]) -> bool:
+        return named["namespace"] == NAMESPACE and named["name"].startswith(self.prefix)
+
+    @property
+    def workers(self) -> int:
+        return sum(each.is_ready for each in self.members)
+
+    @property
+    def idle(self) -> int:
+        return sum(each.is_ready and each.shard is None for each in self.members)
+
+    def give(self, shard: Shard) -> None:
+        """Hands a shard to an actor that waits."""
+        member = next(each for each in self.members if each.is_ready and each.shard is None)
+        member.shard, member.asked = shard, member.actor.do.remote(shard)
+
+    def wait(self, seconds: float) -> list[ShardOutcome]:
+        """What the actors answered, and the shards of those that were lost."""
+        if time.monotonic() - self.greeted > GREETING:
+            self._greet()
+        waiting = [each.asked for each in self.members if each.asked is not None]
+        if not waiting:
+            time.sleep(seconds)
+            return []
+        ready = self._answered(waiting, seconds)
+        found = [self._heard(each) for each in list(self.members) if each.asked in ready]
+        return [each for each in found if each is not None]
+
+    def _answered(self, waiting: list[Any], seconds: float) -> list[Any]:
+        """Those that are there now or, if there are none, the next one within so many seconds."""
+        try:
+            ready, _ = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)
+            return list(ready or self.ray.wait(waiting, num_returns=1, timeout=seconds)[0])
+        except SystemError as error:  # Ray's way to pass on what a signal raised while it waited
+            raise error.__cause__ or error.__context__ or error from None
+
+    def _heard(self, member: RayMember) -> ShardOutcome | None:
+        try:
+            said = self.ray.get(member.asked)
+        except self.ray.exceptions.RayError as error:
+            return self._lost(member, error)
+        member.asked = None
+        if not member.is_ready:
+            member.is_ready, self.false_starts = True, 0
+            return None
+        shard, member.shard = member.shard, None
+        assert shard is not None and isinstance(said, Said)
+        return ShardOutcome(shard, said.receipt, said.reason, said.is_held)
+
+    def _lost(self, member: RayMember, error: Exception) -> ShardOutcome | None:
+        reason = str(error).strip().split("\n")[-1].strip() or type(error).__name__
+        if not member.is_ready:
+            self.false_starts += 1
+            if self.false_starts > MOST_FALSE_STARTS * max(1, len(self.members)):
+                raise AnydepthError(f"no worker could be started on the Ray cluster: {reason}")
+        self._dismiss(member)
+        self.members.remove(member)
+        self._grow()
+        return None if member.shard is None else ShardOutcome(member.shard, reason=f"its worker was lost: {reason}")
+
+    def _grow(self) -> None:
+        room = self.wanted or max(1, int(self.ray.cluster_resources().get("CPU", 1)) // self.job.threads)
+        while len(self.members) < room:
+            name = f"{self.prefix}-{uuid.uuid4().hex}"
+            actor = self.kind.options(name=name, **self.options).remote(self.job)
+            self.members.append(RayMember(actor, actor.greet.remote()))
+
+    def _adopted(self, name: str) -> RayMember:
+        actor = self.ray.get_actor(name, namespace=NAMESPACE)
+        return RayMember(actor, actor.greet.remote())
+
+    def _greet(self) -> None:
+        self.greeted = time.monotonic()
+        for each in self.members:
+            if each.is_ready:
+                each.actor.greet.remote()
+        self._grow()
+
+    def _dismiss(self, member: RayMember) -> None:
+        with suppress(self.ray.exceptions.RayError, ValueError):
+            self.ray.kill(member.actor)
+
+    def end(self) -> None:
+        """Ends all actors, whatever they do."""
+        for each in self.members:
+            self._dismiss(each)
+
+
+def on_ray(*, address: str | None = None, workers: int | None = None, threads: int = 1) -> Muster:
+    """Actors of the Ray cluster at `address`, or of one that is started for the job."""
+
+    @contextmanager
+    def muster(job: ShardJob) -> Iterator[RayCrew]:
+        cores = None if workers is None else workers * threads
+        with ray_cluster(address, cores=cores, namespace=NAMESPACE) as ray:
+            crew = RayCrew(ray, replace(job, threads=threads), workers=workers)
+            try:
+                yield crew
+            finally:
+                crew.end()
+
+    return muster
