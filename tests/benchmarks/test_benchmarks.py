@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,25 @@ def test_busy_neighbour_has_a_row_for_every_way_to_wait_and_compares_with_torch_
     rows = [line for line in lines if line[0] == "translate"]
     assert [row[1] for row in rows] == ["torch's", "anydepth", "passive", "one", "spin"]
     assert rows[0][-5:-3] == ["1.00", "1.00-1.00"]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("clients", [["--python-clients"], []], ids=["python", "wrk"])
+def test_serving_has_a_row_for_every_contestant_and_the_bleu_of_both_servers(clients: list[str]) -> None:
+    pytest.importorskip("ctranslate2")
+    if not clients and shutil.which("wrk") is None:
+        pytest.skip("there is no wrk here")
+    samples = ROOT / "tests" / "samples"
+    sizes = ("--sentences", "4", "--rounds", "1", "--seconds", "1", "--clients", "2", "--threads", "1", "--int8")
+    texts = (f"--source-file={samples / 'text' / 'test.de'}", f"--reference-file={samples / 'text' / 'test.en'}")
+    lines = run_benchmark("serving.py", f"--run={samples / 'runs' / 'exits'}", *texts, *sizes, *clients)
+    assert (
+        lines[0][:2] == ["2", "clients:"] and lines[0][2] == ("this" if clients else "wrk") and lines[0][-1] == "int8"
+    )
+    assert [line[-3] for line in lines[1:4]] == ["BLEU"] * 3
+    rows = [line for line in lines[5:10] if "CPU" in line]
+    rates = [float(word.removesuffix("/s")) for row in rows for word in row if word.endswith("/s")]
+    assert len(rows) == len(rates) == 5 and min(rates) > 0
+    ratios = [line for line in lines if "by" in line]
+    assert len(ratios) == 4 and [line[-1] for line in ratios] == ["time", "time", "p95", "p95"]
+    assert lines[-1][:3] == ["one", "request", "alone:"]
