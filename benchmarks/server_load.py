@@ -1,25 +1,36 @@
 """Servers in processes of their own, and clients that ask them: on loopback alone, with a sentence a
-request and connections that stay open."""
+request and connections that stay open.
+
+The clients are wrk where that is asked for, else of this process. Either share the cores with the
+server, which clients on other machines do not; so their CPU time is noted, too.
+"""
 
 import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 PATIENCE = 120.0
 MET = 200
 NO_ANSWER = 0
+WRK = shutil.which("wrk")
+WRK_REQUESTS = ROOT / "benchmarks" / "wrk_requests.lua"
+SETTLING = 1.0  # seconds in which a server ends what a turn has left
 
 
 @dataclass(frozen=True)
@@ -40,12 +51,26 @@ class RunningServer:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+@dataclass(frozen=True)
+class LoadFigures:
+    """What a turn has shown: how many requests were met a second, the milliseconds in which 50 and
+    95 of a hundred were, and milliseconds of CPU time for each, of the server and of the clients."""
+
+    per_second: float
+    p50: float
+    p95: float
+    cpu_ms: float
+    client_cpu_ms: float
+    not_met: int = 0
+
+
 @dataclass
 class Turn:
     """What became of the requests of a turn: the seconds of each by its status."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    client_cpu_seconds: float = 0.0
     latencies: dict[int, list[float]] = field(default_factory=dict)
 
     @property
@@ -59,9 +84,11 @@ class Turn:
         return len(self.met) / self.seconds
 
     @property
-    def cpu_ms(self) -> float:
-        """Milliseconds of CPU time for each that was met."""
-        return 1000 * self.cpu_seconds / max(len(self.met), 1)
+    def figures(self) -> LoadFigures:
+        """What the turn has shown."""
+        cpu, clients = (1000 * own / max(len(self.met), 1) for own in (self.cpu_seconds, self.client_cpu_seconds))
+        not_met = sum(map(len, self.latencies.values())) - len(self.met)
+        return LoadFigures(self.per_second, self.percentile(50), self.percentile(95), cpu, clients, not_met)
 
     def percentile(self, percent: int) -> float:
         """Milliseconds within which so many percent of those that were met were met."""
@@ -127,10 +154,12 @@ def port_said(process: "subprocess.Popen[bytes]", log: int) -> int:
     raise SystemExit(f"a server has not started: {os.pread(log, 10_000, 0).decode()}")
 
 
-def served(run: Path) -> AbstractContextManager[RunningServer]:
-    """Our server, without a limit of its rate."""
+def served(run: Path, *options: object) -> AbstractContextManager[RunningServer]:
+    """Our server, without a limit of its rate; `options` are those of `anydepth serve`."""
     limits = ["--requests-per-minute", 0, "--connections", 5000, "--waiting", 400]
-    return started([sys.executable, "-m", "anydepth", "serve", run, "--port", 0, "--threads", 1, *limits])
+    return started(
+        [sys.executable, "-m", "anydepth", "serve", run, "--port", 0, *(options or ["--threads", 1]), *limits]
+    )
 
 
 def question_of(sentence: str, policy: str | None = None) -> bytes:
@@ -149,10 +178,49 @@ def ask_all(server: RunningServer, questions: Sequence[bytes], clients: int) -> 
             for question in waiting:
                 await connections.ask(question, turn)
 
-        begun, cpu = time.perf_counter(), server.cpu_seconds()
+        begun, cpu, own_cpu = time.perf_counter(), server.cpu_seconds(), time.process_time()
         await asyncio.gather(*(one_client() for _ in range(clients)))
         turn.seconds, turn.cpu_seconds = time.perf_counter() - begun, server.cpu_seconds() - cpu
+        turn.client_cpu_seconds = time.process_time() - own_cpu
         connections.close()
         return turn
 
     return asyncio.run(asking())
+
+
+def wrk_version() -> str:
+    """wrk by its name and version."""
+    said = subprocess.run([str(WRK), "--version"], capture_output=True, text=True, check=False).stdout
+    return " ".join(said.split()[:2])
+
+
+def ask_by_wrk(server: RunningServer, questions: Sequence[bytes], clients: int, *, seconds: float) -> LoadFigures:
+    """The questions in turn, by so many clients of wrk for so long."""
+    assert WRK is not None
+    with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+        file.write(b"".join(question + b"\n" for question in questions))
+        file.flush()
+        limits = ["-t1", f"-c{clients}", f"-d{max(1, round(seconds))}s", f"--timeout={PATIENCE:.0f}s"]
+        command = [WRK, *limits, "-s", str(WRK_REQUESTS), f"http://127.0.0.1:{server.port}/translate", "--", file.name]
+        cpu, own_cpu = server.cpu_seconds(), sum(os.times()[2:4])
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        cpu, own_cpu = server.cpu_seconds() - cpu, sum(os.times()[2:4]) - own_cpu
+    time.sleep(SETTLING)
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    met = found["answers"] - found["refused"]
+    each_ms = 1000 / max(met, 1)
+    not_met = found["refused"] + found["lost"]
+    return LoadFigures(met / found["seconds"], found["p50"], found["p95"], cpu * each_ms, own_cpu * each_ms, not_met)
+
+
+def translations(server: RunningServer, questions: Sequence[bytes]) -> list[str]:
+    """The answers to some questions, in their order."""
+
+    def asked(question: bytes) -> str:
+        head = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://127.0.0.1:{server.port}/translate", question, head)
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return str(json.load(answer)["translatedText"])
+
+    with ThreadPoolExecutor(8) as threads:
+        return list(threads.map(asked, questions))

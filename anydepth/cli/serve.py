@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from anydepth.cli.options import EngineName, Int8, examples, tell_if_unfinished
+from anydepth.cli.options import Beam, EngineName, Int8, examples, tell_if_unfinished
 from anydepth.errors import UsageError
 from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.limits import MOST_THREADS, MOST_UPDATES
@@ -63,6 +63,7 @@ def serve(
     engine: EngineName = AUTOMATIC,
     int8: Int8 = False,
     threads: Threads = None,
+    beam: Beam = None,
     keys: Keys = None,
     cors: Cors = None,
     proxies: Proxies = None,
@@ -108,6 +109,7 @@ def serve(
             engine=engine,
             int8=int8,
             threads=threads,
+            beam=beam,
             limits=limits,
             keys=keys,
             origins=tuple(cors or ()),

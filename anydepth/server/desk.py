@@ -1,5 +1,6 @@
 """Where the requests for one run hand in their sentences, whatever engine it has."""
 
+import asyncio
 import threading
 import zlib
 from collections import Counter
@@ -13,6 +14,7 @@ from anydepth.inference.engines.engine import Engine
 from anydepth.inference.engines.open_search import OpenSearch
 from anydepth.search.beam import Hypothesis
 from anydepth.search.decoding import SearchSettings
+from anydepth.server.arrivals import Arrivals
 from anydepth.server.shared_search import SharedSearch
 
 
@@ -28,6 +30,7 @@ class Desk:
         self.engine, self.batch_tokens, self.on_search = engine, batch_tokens, on_search
         self.open = engine.open_search(batch_tokens=batch_tokens)
         self.shared = SharedSearch(engine, on_search=on_search)
+        self.arrivals: Arrivals | None = None  # in the loop that asked last
         self.lock = threading.Lock()
         self.unfinished: Counter[str] = Counter()  # sentences of each owner
         self.waiting = 0  # sentences of all owners
@@ -51,6 +54,15 @@ class Desk:
             self.waiting += 1
         future.add_done_callback(partial(self._finish, owner))
         return future
+
+    def search(
+        self, ids: Sequence[int], policy: Policy, settings: SearchSettings, *, owner: str
+    ) -> "asyncio.Future[list[Hypothesis]]":
+        """`submit`, for those who await it in the running loop."""
+        loop = asyncio.get_running_loop()
+        if self.arrivals is None or self.arrivals.loop is not loop:
+            self.arrivals = Arrivals(loop)
+        return self.arrivals.awaited(self.submit(ids, policy, settings, owner=owner))
 
     def close(self) -> None:
         """Ends when all that was submitted is searched."""

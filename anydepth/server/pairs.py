@@ -93,13 +93,16 @@ def load_pairs(
     engine: str,
     int8: bool,
     threads: int | None,
+    beam: int | None = None,
     on_search: Callable[[str, int], None] = lambda pair, sentences: None,
 ) -> ServedPairs:
-    """The runs, loaded; two of the same languages are refused."""
+    """The runs, loaded; two of the same languages are refused. `beam` goes before that of each run."""
     folders: dict[str, Path] = {}
     translators: list[tuple[str, str, Translator]] = []
     for folder in runs:
         translator = Translator.load(folder, engine=engine, int8=int8, threads=threads)
+        if beam is not None:
+            translator.config = translator.config.model_copy(update={"beam": beam})
         assert translator.run is not None
         note = translator.run.data_note()
         source, target = note["source_lang"], note["target_lang"]

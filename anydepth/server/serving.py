@@ -23,6 +23,7 @@ class ServingSettings:
     engine: str
     int8: bool = False
     threads: int | None = None
+    beam: int | None = None
     limits: ServingLimits = field(default_factory=ServingLimits)
     keys: Path | None = None
     origins: Sequence[str] = ()
@@ -38,6 +39,7 @@ def serve_runs(settings: ServingSettings) -> None:
         engine=settings.engine,
         int8=settings.int8,
         threads=settings.threads,
+        beam=settings.beam,
         on_search=counters.count_search,
     )
     service = TranslationService(pairs, settings.limits, counters, keys, settings.logs_text)

@@ -82,7 +82,7 @@ async def search_sentences(job: TranslationJob, flat: Sequence[tuple[str, list[i
     limit = job.pair.translator.model.config.max_length
     check_room(job, len(flat))
     asked = [ids[:limit] for _, ids in flat if ids]
-    futures = [asyncio.wrap_future(desk.submit(ids, plan.policy, plan.settings, owner=job.owner)) for ids in asked]
+    futures = [desk.search(ids, plan.policy, plan.settings, owner=job.owner) for ids in asked]
     hypotheses = iter([await futures[0]] if len(futures) == 1 else await asyncio.gather(*futures))
     searched = []
     for sentence, ids in flat:
@@ -143,7 +143,9 @@ class Attendance:
         self.task, self.has_left = task, has_left
         self.is_late = self.is_alone = False
         self.watching: asyncio.Task[None] | None = None
-        self.timers = loop.call_later(seconds, self._give_up), loop.call_later(UNWATCHED, self._begin)
+        self.loop, self.deadline = loop, loop.time() + seconds
+        first, work = (UNWATCHED, self._begin) if seconds > UNWATCHED else (seconds, self._give_up)
+        self.timer = loop.call_later(first, work)  # most requests end before it
 
     def _give_up(self) -> None:
         if not self.is_alone:
@@ -151,6 +153,7 @@ class Attendance:
             self.task.cancel()
 
     def _begin(self) -> None:
+        self.timer = self.loop.call_at(self.deadline, self._give_up)
         self.watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
@@ -165,8 +168,7 @@ class Attendance:
 
     def end(self) -> None:
         """Leaves the task alone."""
-        for timer in self.timers:
-            timer.cancel()
+        self.timer.cancel()
         if self.watching is not None:
             self.watching.cancel()
 

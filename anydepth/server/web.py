@@ -4,7 +4,7 @@ Starlette answers, and FastAPI writes the OpenAPI document of the same routes: a
 request themselves, so FastAPI's own way to a function would find out nothing more about it."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
@@ -16,6 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anydepth import __version__
 from anydepth.errors import UsageError
@@ -26,6 +27,8 @@ from anydepth.server.refusals import Refusal
 from anydepth.server.service import TranslationService
 
 LOG = logging.getLogger(__name__)
+Endpoint = Callable[[Request], Awaitable[Response]]
+ErrorHandler = Callable[[Request, Exception], Awaitable[Response]]
 PAGE = Path(__file__).parent / "page"
 PAGE_KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -52,8 +55,39 @@ def make_web(service: TranslationService, *, origins: Sequence[str] = ()) -> Sta
     layers = [Middleware(Gate, limits=service.limits, counters=service.counters, paths=paths)]
     if origins:
         layers.append(Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"]))
-    handlers = {Refusal: refused, UsageError: unusable, HTTPException: unrouted, Exception: failed}
-    return Starlette(routes=routes, middleware=layers, exception_handlers=handlers)
+    direct = {(method, route.path): route.endpoint for route in described for method in route.methods or ()}
+    handlers = {Refusal: refused, UsageError: unusable, HTTPException: unrouted}
+    layers.append(Middleware(DirectRoutes, endpoints=direct, handlers=handlers))
+    return Starlette(routes=routes, middleware=layers, exception_handlers={**handlers, Exception: failed})
+
+
+class DirectRoutes:
+    """Answers a request whose method and path are exactly those of a route without a walk through
+    all routes and Starlette's layers around each; every other request goes on to Starlette."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        endpoints: Mapping[tuple[str, str], Endpoint],
+        handlers: Mapping[type[Exception], ErrorHandler],
+    ) -> None:
+        self.app, self.endpoints, self.handlers = app, endpoints, handlers
+        self.handled = tuple(handlers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers, or hands on; an error without a handler is that of the layer around all."""
+        endpoint = self.endpoints.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if endpoint is None:
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope, receive, send)
+        try:
+            response = await endpoint(request)
+        except self.handled as error:
+            handler = next(self.handlers[kind] for kind in self.handled if isinstance(error, kind))
+            response = await handler(request, error)
+        await response(scope, receive, send)
 
 
 def document_route(routers: Sequence[APIRouter]) -> Route:

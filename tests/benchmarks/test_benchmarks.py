@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,9 +76,32 @@ def test_busy_neighbour_has_a_row_for_every_way_to_wait_and_compares_with_torch_
     assert rows[0][-5:-3] == ["1.00", "1.00-1.00"]
 
 
+<<<<<<< HEAD
 def test_large_corpus_tells_speed_and_memory_and_the_resumed_stream_is_the_same(tmp_path: Path) -> None:
     sizes = ("--pairs", "900", "--vocab", "400", "--sample", "200", "--jobs", "2", "--folder", str(tmp_path))
     lines = [" ".join(line) for line in run_benchmark("large_corpus.py", *sizes)]
     assert lines[1].startswith("900 pairs:") and "pairs/s encoding" in lines[1] and "peak memory" in lines[1]
     assert any("1,000 of the next 1,000 batches are the same" in line for line in lines)
     assert list(tmp_path.iterdir()) == []
+=======
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("clients", [["--python-clients"], []], ids=["python", "wrk"])
+def test_serving_has_a_row_for_every_contestant_and_the_bleu_of_both_servers(clients: list[str]) -> None:
+    pytest.importorskip("ctranslate2")
+    if not clients and shutil.which("wrk") is None:
+        pytest.skip("there is no wrk here")
+    samples = ROOT / "tests" / "samples"
+    sizes = ("--sentences", "4", "--rounds", "1", "--seconds", "1", "--clients", "2", "--threads", "1", "--int8")
+    texts = (f"--source-file={samples / 'text' / 'test.de'}", f"--reference-file={samples / 'text' / 'test.en'}")
+    lines = run_benchmark("serving.py", f"--run={samples / 'runs' / 'exits'}", *texts, *sizes, *clients)
+    assert (
+        lines[0][:2] == ["2", "clients:"] and lines[0][2] == ("this" if clients else "wrk") and lines[0][-1] == "int8"
+    )
+    assert [line[-3] for line in lines[1:4]] == ["BLEU"] * 3
+    rows = [line for line in lines[5:10] if "CPU" in line]
+    rates = [float(word.removesuffix("/s")) for row in rows for word in row if word.endswith("/s")]
+    assert len(rows) == len(rates) == 5 and min(rates) > 0
+    ratios = [line for line in lines if "by" in line]
+    assert len(ratios) == 4 and [line[-1] for line in ratios] == ["time", "time", "p95", "p95"]
+    assert lines[-1][:3] == ["one", "request", "alone:"]
+>>>>>>> serve-load

@@ -1,12 +1,15 @@
 """The budgets that a run offers."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from server.serving import sample_run
 
+from anydepth.inference.engines.names import AUTOMATIC
 from anydepth.server.budgets import MOST_PLANS, Budget
-from anydepth.server.pairs import ServedPair
+from anydepth.server.pairs import ServedPair, load_pairs
 
 
 def test_offers_of_a_tuned_run_get_better_and_end_at_full_depth(client: TestClient, pair: ServedPair) -> None:
@@ -53,3 +56,13 @@ def test_plans_are_kept_but_not_without_bound(pair: ServedPair) -> None:
     assert len(pair.budgets.plans) == MOST_PLANS
     assert pair.budgets.known_plan(Budget(policy="fixed:2"), 0) is None, "the oldest is forgotten"
     assert pair.budgets.plan(Budget(), 0).policy.name == "fixed:3"
+
+
+def test_a_beam_that_the_server_is_told_goes_before_that_of_the_run(tmp_path: Path, pair: ServedPair) -> None:
+    run = sample_run("exits", tmp_path / "run")
+    wider = pair.budgets.plan(Budget(), 0).settings.beam + 1
+    pairs = load_pairs([run], engine=AUTOMATIC, int8=False, threads=1, beam=wider)
+    try:
+        assert pairs.pair("de", "en").budgets.plan(Budget(), 0).settings.beam == wider
+    finally:
+        pairs.close()
