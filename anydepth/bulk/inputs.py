@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from anydepth.bulk.zst import ZstReader
 from anydepth.errors import CorpusError, UsageError
-from anydepth.text.corpus import BYTE_ORDER_MARK, LONGEST_LINE, ReadableLines, telling_of
+from anydepth.text.corpus import ReadableLines, telling_of
+from anydepth.text.raw_lines import BYTE_ORDER_MARK, LONGEST_LINE
 
 InputKind = Literal["text", "jsonl", "parquet"]
 PACKED = (".gz", ".zst")

@@ -76,14 +76,14 @@ def test_busy_neighbour_has_a_row_for_every_way_to_wait_and_compares_with_torch_
     assert rows[0][-5:-3] == ["1.00", "1.00-1.00"]
 
 
-<<<<<<< HEAD
 def test_large_corpus_tells_speed_and_memory_and_the_resumed_stream_is_the_same(tmp_path: Path) -> None:
     sizes = ("--pairs", "900", "--vocab", "400", "--sample", "200", "--jobs", "2", "--folder", str(tmp_path))
     lines = [" ".join(line) for line in run_benchmark("large_corpus.py", *sizes)]
     assert lines[1].startswith("900 pairs:") and "pairs/s encoding" in lines[1] and "peak memory" in lines[1]
     assert any("1,000 of the next 1,000 batches are the same" in line for line in lines)
     assert list(tmp_path.iterdir()) == []
-=======
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("clients", [["--python-clients"], []], ids=["python", "wrk"])
 def test_serving_has_a_row_for_every_contestant_and_the_bleu_of_both_servers(clients: list[str]) -> None:
@@ -104,4 +104,3 @@ def test_serving_has_a_row_for_every_contestant_and_the_bleu_of_both_servers(cli
     ratios = [line for line in lines if "by" in line]
     assert len(ratios) == 4 and [line[-1] for line in ratios] == ["time", "time", "p95", "p95"]
     assert lines[-1][:3] == ["one", "request", "alone:"]
->>>>>>> serve-load
