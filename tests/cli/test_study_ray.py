@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from cli.commands import Outcome, contents, done, start
+from cli.commands import Outcome, anydepth, assert_refused, contents, done, start
 from cli.studies import do_in_this_process, is_at_work, plan_study, without_clock
 
 from anydepth.experiments.definition import load_study

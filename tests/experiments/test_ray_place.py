@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -187,6 +187,16 @@ class SleepingOrder(StepOrder):
         return process
 
 
+@pytest.fixture
+def as_python_begins() -> Iterator[None]:
+    """An interrupt is an error of Python's own, as in a worker; a command of an earlier test may have
+    left it otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("as_python_begins")
 def test_a_task_that_is_cancelled_stops_the_process_of_its_step(tmp_path: Path) -> None:
     found = run_order(SleepingOrder(tmp_path, "a", tmp_path / "log", 1, tmp_path), anydepth.__version__)
     assert found == StepEnding(-signal.SIGTERM, "it was ended by signal 15")
