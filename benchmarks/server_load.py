@@ -41,9 +41,9 @@ class RunningServer:
     process: int
 
     def cpu_seconds(self) -> float:
-        """The CPU time that it has taken so far."""
-        fields = Path(f"/proc/{self.process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """The CPU time that it has taken so far: by Linux's clock of another process, because /proc
+        counts in hundredths of a second."""
+        return time.clock_gettime(~self.process << 3 | 2)
 
     def resident_bytes(self) -> int:
         """The memory that it takes."""
