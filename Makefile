@@ -75,6 +75,7 @@ bench: demo .venv/dev
 	$(BIN)/python benchmarks/native_engine.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
 	$(BIN)/python benchmarks/onnx_step.py
 	$(BIN)/python benchmarks/serving.py --run runs/demo/exits --source-file runs/demo/corpus/test.de
+	$(BIN)/python benchmarks/bulk.py --run runs/demo/exits --source-file runs/demo/corpus/test.de --lines 20000 --rounds 3
 	$(BIN)/python benchmarks/overload.py --run runs/demo/exits --source-file runs/demo/corpus/test.de --seconds 60
 
 clean:

@@ -7,11 +7,13 @@ The text is the lines of the source file, with numbers between their words, so t
 twice. Contestants are `anydepth translate` with as many threads as there are workers, `bulk` with a
 process of one thread for each, `bulk` with one process of all threads, and `bulk --on ray`. Seconds
 are those of whole commands, start and loading included; sentences/s leave out those of a job of 100
-lines, measured the same way in each round. With --memory one `bulk` job is run, and the resident memory
-of the driver and each of its workers is sampled every second: the highest of each tenth of the job.
+lines, measured the same way in each round. Ratios are the medians of the rounds', with their range.
+With --memory one `bulk` job is run, and the resident memory of the driver and each of its workers is
+sampled every second: the highest of each tenth of the job.
 """
 
 import argparse
+import math
 import os
 import random
 import shutil
@@ -113,21 +115,36 @@ def race(place: Path, arguments: argparse.Namespace) -> None:
         f"{arguments.lines:,} lines, {arguments.workers} workers or threads, {arguments.rounds} rounds, "
         f"{arguments.options}"
     )
-    print(f"{'':14}{'seconds':>10}{'sentences/s':>14}{'over translate':>16}{'from':>8}{'to':>8}")
-    pure = {
-        name: [
-            (arguments.lines - FEW) / max(many - few, 1e-9)
-            for few, many in zip(seconds[name, "few"], seconds[name, "many"], strict=True)
-        ]
-        for name in entrants
-    }
+    print(f"{'':14}{'seconds':>10}{'translate / own':>24}{'sentences/s':>28}{'over translate':>24}")
+    pure = {name: rates(seconds[name, "few"], seconds[name, "many"], arguments.lines) for name in entrants}
     for name in entrants:
-        ratios = [own / plain for own, plain in zip(pure[name], pure["translate"], strict=True)]
+        whole = ratios(seconds["translate", "many"], seconds[name, "many"])
         print(
-            f"{name:14}{statistics.median(seconds[name, 'many']):10.1f}{statistics.median(pure[name]):14,.0f}"
-            f"{statistics.median(ratios):16.3f}{min(ratios):8.3f}{max(ratios):8.3f}",
+            f"{name:14}{statistics.median(seconds[name, 'many']):10.1f}{spread(whole):>24}"
+            f"{spread(pure[name], digits=0):>28}{spread(ratios(pure[name], pure['translate'])):>24}",
             flush=True,
         )
+
+
+def rates(few: list[float], many: list[float], lines: int) -> list[float]:
+    """Sentences/s of each round without the time of starting; not a number where a round is too short
+    to tell."""
+    return [
+        (lines - FEW) / (all_of - some) if all_of > some else math.nan for some, all_of in zip(few, many, strict=True)
+    ]
+
+
+def ratios(above: list[float], below: list[float]) -> list[float]:
+    return [one / other for one, other in zip(above, below, strict=True)]
+
+
+def spread(values: list[float], *, digits: int = 3) -> str:
+    """The median and the range of what can be told."""
+    told = [value for value in values if math.isfinite(value)]
+    if not told:
+        return "too short to tell"
+    low, middle, high = min(told), statistics.median(told), max(told)
+    return f"{middle:,.{digits}f} ({low:,.{digits}f}-{high:,.{digits}f})"
 
 
 def watch_memory(place: Path, arguments: argparse.Namespace) -> None:
