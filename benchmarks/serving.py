@@ -46,7 +46,7 @@ import ctranslate2, uvicorn
 from fastapi import FastAPI
 from anydepth.runs.run import Run
 
-folder, run, beam, precision, threads = sys.argv[1:]
+folder, run, beam, precision, threads, has_map = sys.argv[1:]
 source, target = Run(Path(run)).tokenizers()
 translator = ctranslate2.Translator(folder, inter_threads=int(threads), intra_threads=1, compute_type=precision)
 app = FastAPI()
@@ -54,7 +54,7 @@ app = FastAPI()
 @app.post("/translate")
 def translate(question: dict):
     pieces = source.pieces(source.encode(question["q"]))
-    found = translator.translate_batch([[*pieces, "</s>"]], beam_size=int(beam))
+    found = translator.translate_batch([pieces], beam_size=int(beam), use_vmap=has_map == "True")
     return {"translatedText": "".join(found[0].hypotheses[0]).replace("\\u2581", " ").strip()}
 
 sock = socket.create_server(("127.0.0.1", 0))
@@ -74,7 +74,8 @@ def main() -> None:
     sentences = options.source_file.read_text(encoding="utf-8").splitlines()[: options.sentences]
     clients = f"{wrk_version()}, {options.seconds:g} s a turn" if uses_wrk(options) else "this process"
     print(f"{options.clients} clients: {clients}; {len(sentences)} sentences, {options.rounds} rounds, ", end="")
-    print(f"beam {options.beam}, {'int8' if options.int8 else 'float32'}", flush=True)
+    print(f"beam {options.beam}, {'int8' if options.int8 else 'float32'}", end="")
+    print(", CTranslate2 with the run's table of words" if options.rival_map else "", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         rival = exported(options.run, Path(folder))
         for number, threads in enumerate(options.threads):
@@ -98,6 +99,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of search, a table for each number")
     parser.add_argument("--int8", action="store_true", help="both servers with 8-bit products")
     parser.add_argument("--beam", type=int, help="of both servers; default: the run's")
+    parser.add_argument("--rival-map", action="store_true", help="the rival chooses words by the run's table, too")
     parser.add_argument("--python-clients", action="store_true", help="even where wrk is installed")
     parser.add_argument("--policy", help="the adaptive policy; default: the cheapest that loses no BLEU")
     options = parser.parse_args()
@@ -120,9 +122,11 @@ def ours_served(options: argparse.Namespace, threads: int) -> AbstractContextMan
 
 def rival_served(options: argparse.Namespace, model: Path, threads: int) -> AbstractContextManager[RunningServer]:
     """A plain FastAPI server that calls CTranslate2's translate_batch for each request, with so many
-    threads of search."""
+    threads of search. The exported model adds the end of a sentence itself."""
     precision = "int8" if options.int8 else "float32"
-    return started([sys.executable, "-c", RIVAL, model, options.run, options.beam, precision, threads])
+    return started(
+        [sys.executable, "-c", RIVAL, model, options.run, options.beam, precision, threads, options.rival_map]
+    )
 
 
 def exported(run: Path, folder: Path) -> Path:
