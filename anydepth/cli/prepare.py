@@ -57,7 +57,7 @@ def prepare(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace prepared data at --to.")] = False,
 ) -> None:
-    """Turn parallel text into a vocabulary and memory-mapped token files."""
+    """Turn parallel text into a vocabulary and token files."""
     from anydepth.cli.waiting import usable_cores
     from anydepth.text.prepare import PrepareSettings
     from anydepth.text.prepare import prepare as prepare_text

@@ -79,7 +79,7 @@ def train(
         assert file is not None and data is not None
         return new_run(to, file, data, wishes, overwrite=overwrite)
 
-    train_run(to, (lambda: begun_run(to, wanted, make_run, data_folder=data)) if resume else make_run)
+    train_run(to, (lambda: begun_run(to, wanted, make_run, origin=origin, data_folder=data)) if resume else make_run)
 
 
 def check_resume(*, resume: bool, overwrite: bool) -> None:

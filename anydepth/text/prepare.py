@@ -1,4 +1,4 @@
-"""From parallel text to a folder of tokenizers, memory-mapped token files and references."""
+"""From parallel text to a folder of tokenizers, token files and references."""
 
 import os
 import re

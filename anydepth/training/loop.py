@@ -76,6 +76,11 @@ class Training:
         else:
             self.reporter.say(f"going on after update {self.progress.update:,}")
         before = Grouping(self.progress.workers, self.progress.accumulation)
+        if not before.workers and self.stream.pools > 1:
+            self.reporter.say(
+                "warning: this state is of a version that read so many pairs in another order, so some pairs of this "
+                "epoch come twice and some not at all; from the next epoch on every pair comes once"
+            )
         if before.workers and (text := regrouped(before, self.grouping, batch_tokens=self.stream.max_tokens)):
             self.reporter.say(text)
 

@@ -10,7 +10,9 @@ from anydepth.bleu_oracle.table import scores_to_learn_from, training_scores
 from anydepth.config.loading import load_config, save_config, with_changes
 from anydepth.config.schema import Config
 from anydepth.errors import AnydepthError, ConfigError, RunError
+from anydepth.files.checksums import known_hash
 from anydepth.files.locks import one_writer
+from anydepth.files.reading import json_of
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import load_weights
 from anydepth.runs.metrics import read_metrics
@@ -120,10 +122,15 @@ def resumed_run(folder: Path, changes: list[str], *, data_folder: Path | None = 
 
 
 def begun_run(
-    folder: Path, wanted: Callable[[], Config], make_run: Callable[[], Run], *, data_folder: Path | None
+    folder: Path,
+    wanted: Callable[[], Config],
+    make_run: Callable[[], Run],
+    *,
+    origin: Path | None,
+    data_folder: Path | None,
 ) -> Run:
     """The run at `folder` where there is one, which must have the `wanted` settings but for those
-    of its budget; else the one that `make_run` makes.
+    of its budget, and have started from `origin`; else the one that `make_run` makes.
 
     So the same command begins a training and goes on with it, however often it is started.
     """
@@ -131,6 +138,7 @@ def begun_run(
     if not run.config_file.exists():
         return make_run()
     config, changed = run.config, wanted()
+    check_origin(run, None if origin is None else Run(origin))
     fixed = with_budget_of(changed, config)
     if fixed != config:
         key, asked, there = first_difference(fixed.model_dump(), config.model_dump())
@@ -139,6 +147,19 @@ def begun_run(
             f"{', '.join(CHANGEABLE)} of training; choose another --to for other settings"
         )
     return going_on(run, changed, data_folder=data_folder)
+
+
+def check_origin(run: Run, origin: Run | None) -> None:
+    """Refuses to go on with a run that started from other weights than those of `origin`, or from
+    none where it is None."""
+    there = json_of(run.seal.read(run.origin_file)) if run.seal.has(run.origin_file) else {}
+    started = there.get("weights") if isinstance(there, dict) else None
+    if started != (None if origin is None else known_hash(origin.weights_file)):
+        asked = "without --from" if origin is None else f"from {origin.folder} as it is now"
+        raise ConfigError(
+            f"{run.folder} did not start {asked}, so it is not what this command would have made; choose another --to, "
+            "or go on with --resume and --to alone"
+        )
 
 
 def with_budget_of(config: Config, other: Config) -> Config:

@@ -158,6 +158,8 @@ def test_one_command_makes_a_run_and_goes_on_with_it(data: Path, settings: Path,
     before = contents(tmp_path / "run")
     outcome = anydepth(*command, "--set", "training.seed=7")
     assert_refused(outcome, f"training.seed = 7 is not that of {tmp_path / 'run'} (1), and a resumed run keeps its")
+    outcome = anydepth("train", "--from", tmp_path / "run", "--to", tmp_path / "run", "--resume")
+    assert_refused(outcome, f"{tmp_path / 'run'} did not start from {tmp_path / 'run'} as it is now")
     assert contents(tmp_path / "run") == before
 
 
