@@ -9,7 +9,7 @@ from anydepth.limits import MOST_MINUTES
 TRANSLATING = 0.3  # of all minutes, at most; what it leaves is for training
 FINISHING = 0.2  # for choosing words, tuning and timing
 # How often the tuning lines are translated at full depth, or what costs as much: the check of words,
-# every exit, a candidate for each segment of the time, and the clock.
+# every exit, a candidate for each segment of the average exit, and the clock.
 DECODINGS = 50
 FEWEST_TUNED, MOST_HELD_OUT, HELD_OUT = 50, 1000, 0.05
 

@@ -23,6 +23,7 @@ from anydepth.runs.operating_points import load_points
 from anydepth.runs.run import Run
 from anydepth.tuning.tune import TuneSettings
 
+TUNED = TuneSettings(objective="average-exit", candidates=30, segment=0.5, rounds=1, timed=5)
 MINUTES = 0.03  # of which the training takes most, by its own clock
 LINES = [german for german, _ in small_pairs(1300)]
 
@@ -30,7 +31,7 @@ LINES = [german for german, _ in small_pairs(1300)]
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model, a text, and little to tune."""
-    monkeypatch.setattr(whole_way, "TUNING", TuneSettings(candidates=30, segment=0.5, decoded=1, rounds=1, timed=5))
+    monkeypatch.setattr(whole_way, "TUNING", TUNED)
     save_marian(tmp_path / "opus", search={"num_beams": 1, "max_length": 12})
     (tmp_path / "mono.de").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     return tmp_path
