@@ -3,10 +3,13 @@ same files have the same shards on every engine and after every kill."""
 
 import glob
 import gzip
+import hashlib
 import io
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +45,16 @@ class Shard:
     def place(self) -> str:
         """Where it is, for people."""
         return f"{self.input} lines {self.first:,} to {self.first + self.records - 1:,}"
+
+    @cached_property
+    def source(self) -> str:
+        """SHA-256 of what is in it; of rows that of their values, however Arrow lays them out."""
+        parts = row_values(self.lines[0]) if self.kind == "parquet" else self.lines
+        found = hashlib.sha256()
+        for part in parts:
+            found.update(b"%d:" % len(part))
+            found.update(part)
+        return found.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -98,10 +111,7 @@ class BulkInput:
 
     def _row_shard(self, table: Any, first: int) -> Shard:
         pyarrow, _ = require_parquet()
-        sink = pyarrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return Shard(self.name, "parquet", first, len(table), (sink.getvalue().to_pybytes(),))
+        return Shard(self.name, "parquet", first, len(table), (_arrow_stream(pyarrow, table),))
 
 
 def find_inputs(patterns: Sequence[str | Path]) -> list[BulkInput]:
@@ -125,6 +135,29 @@ def find_inputs(patterns: Sequence[str | Path]) -> list[BulkInput]:
             raise UsageError(f"{path} is given twice; name each input once")
     common = Path(os.path.commonpath([path.parent for path in real]))
     return [BulkInput(path, place.relative_to(common).as_posix()) for path, place in zip(paths, real, strict=True)]
+
+
+def row_values(stream: bytes) -> Iterator[bytes]:
+    """The names, types and values of the columns of an Arrow stream."""
+    pyarrow, _ = require_parquet()
+    table = pyarrow.ipc.open_stream(stream).read_all()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        yield repr((name, str(column.type))).encode("utf-8", errors="backslashreplace")
+        yield _values(pyarrow, column)
+
+
+def _values(pyarrow: Any, column: Any) -> bytes:
+    with suppress(ValueError, OverflowError):  # bytes that are no text, times that Python does not know
+        if "[ns" not in str(column.type):  # what Python makes of nanoseconds depends on what is installed
+            return repr(column.to_pylist()).encode("utf-8", errors="backslashreplace")
+    return _arrow_stream(pyarrow, pyarrow.table({"": column.combine_chunks()}))
+
+
+def _arrow_stream(pyarrow: Any, table: Any) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def require_parquet() -> tuple[Any, Any]:

@@ -115,9 +115,14 @@ def begin(plan: BulkPlan) -> None:
     if begun is not None:
         check_same(folder, begun, plan.manifest)
         return
-    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+    if folder.path.exists() and (not folder.path.is_dir() or has_files(folder.path)):
         raise UsageError(f"{folder.path} is there and is no folder of a bulk job; name another with --to")
     folder.write_manifest(plan.manifest)
+
+
+def has_files(folder: Path) -> bool:
+    """Whether there is more than hidden files, such as a kill leaves of a manifest half written."""
+    return any(not each.name.startswith(".") for each in folder.iterdir())
 
 
 class Dispatch:
@@ -199,7 +204,7 @@ class Dispatch:
                 self.again.append(shard)
 
     def receipt(self, shard: Shard) -> Receipt | None:
-        return self.folder.receipt(shard, self.plan.settings.form.ending(shard.kind))[0]
+        return self.folder.receipt(shard, self.plan.settings.form.ending(shard.kind), self.plan.job.manifest)[0]
 
     def done(self, receipt: Receipt) -> None:
         for problem in receipt.problems:

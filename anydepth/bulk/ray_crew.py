@@ -4,13 +4,14 @@ They are detached: when the process that gives them shards is killed, each finis
 has, and a job that goes on takes them over. Without a word from anybody they end by themselves.
 """
 
+import json
 import os
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from anydepth.bulk.crew import MOST_FALSE_STARTS, Muster, ShardOutcome
@@ -68,7 +69,7 @@ class RayCrew:
 
     def __init__(self, ray: Any, job: ShardJob, *, workers: int | None) -> None:
         self.ray, self.job, self.wanted = ray, job, workers
-        self.prefix = bytes_hash(str(job.folder).encode())[:16]
+        self.prefix = prefix_of(job)
         self.false_starts, self.greeted = 0, 0.0
         self.kind = ray.remote(RayWorker)
         self.options = {"namespace": NAMESPACE, "lifetime": "detached", "num_cpus": job.threads}
@@ -163,6 +164,12 @@ class RayCrew:
         """Ends all actors, whatever they do."""
         for each in self.members:
             self._dismiss(each)
+
+
+def prefix_of(job: ShardJob) -> str:
+    """How the names of a job's actors begin: by all that they were started with, so that no other job
+    takes them over."""
+    return bytes_hash(json.dumps(asdict(job), sort_keys=True, default=str).encode())[:16]
 
 
 def on_ray(*, address: str | None = None, workers: int | None = None, threads: int = 1) -> Muster:

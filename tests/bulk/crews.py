@@ -2,15 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anydepth.bulk.crew import Muster, ShardOutcome
 from anydepth.bulk.inputs import Shard
+from anydepth.bulk.job import BulkResult
 from anydepth.bulk.local_crew import outcome_of
+from anydepth.bulk.planning import BulkSettings
 from anydepth.bulk.shard_work import ShardJob, ShardWorker
+from anydepth.inference.translator import Translator
+from anydepth.search.decoding import DecodingOptions
+from anydepth.text.corpus import open_lines
 
 SAMPLES = Path(__file__).parents[1] / "samples"
+SMALL = BulkSettings(shard_lines=4, decoding=DecodingOptions(beam=2), policy="fixed:2")
 
 
 class Killed(BaseException):
@@ -54,3 +60,20 @@ def inline(accident: Callable[[Shard], str | None] = lambda shard: None, done: l
         yield InlineCrew(ShardWorker(job), accident, done=[] if done is None else done)
 
     return muster
+
+
+def expected(translator: Translator, lines: list[str], settings: BulkSettings = SMALL) -> bytes:
+    found = translator.translate_lines(lines, settings.policy, settings.decoding)
+    return "".join(f"{each.line}\n" for each in found).encode()
+
+
+def lines_of(file: Path) -> list[str]:
+    return list(open_lines(file))
+
+
+def joined(result: BulkResult, name: str) -> bytes:
+    return b"".join(each.read_bytes() for each in result.outputs(name))
+
+
+def settings_with(**changes: object) -> BulkSettings:
+    return replace(SMALL, **changes)  # type: ignore[arg-type]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bulk.crews import SAMPLES, Killed, inline
+from bulk.crews import SAMPLES, SMALL, Killed, expected, inline, joined, lines_of, settings_with
 
 from anydepth.bulk.inputs import SHARD_BYTES, BulkInput, Shard, find_inputs
-from anydepth.bulk.job import BulkResult, translate_bulk
+from anydepth.bulk.job import translate_bulk
 from anydepth.bulk.job_folder import JobFolder
 from anydepth.bulk.planning import BulkSettings
 from anydepth.bulk.rows import RowFormat
@@ -19,7 +19,6 @@ from anydepth.inference.translator import Translation, Translator
 from anydepth.search.decoding import DecodingOptions
 from anydepth.text.corpus import LONGEST_LINE
 
-SMALL = BulkSettings(shard_lines=4, decoding=DecodingOptions(beam=2), policy="fixed:2")
 STRANGE = b"\xef\xbb\xbfein Hund\r\n\n \t \nein Hund\nein\xe2\x80\xa8Mann\x0b\nEin Mann\rim Park\nletzte Zeile"
 
 
@@ -35,27 +34,6 @@ def text(tmp_path: Path) -> Path:
     own = (SAMPLES / "text" / "test.de").read_bytes().splitlines(keepends=True)[:4]
     file.write_bytes(STRANGE + b"\n" + b"".join(own).rstrip(b"\n"))
     return file
-
-
-def expected(translator: Translator, lines: list[str], settings: BulkSettings = SMALL) -> bytes:
-    found = translator.translate_lines(lines, settings.policy, settings.decoding)
-    return "".join(f"{each.line}\n" for each in found).encode()
-
-
-def lines_of(file: Path) -> list[str]:
-    from anydepth.text.corpus import open_lines
-
-    return list(open_lines(file))
-
-
-def joined(result: BulkResult, name: str) -> bytes:
-    return b"".join(each.read_bytes() for each in result.outputs(name))
-
-
-def settings_with(**changes: object) -> BulkSettings:
-    from dataclasses import replace
-
-    return replace(SMALL, **changes)  # type: ignore[arg-type]
 
 
 def test_joined_shards_are_the_bytes_of_translate_however_the_text_is_packed(
@@ -165,6 +143,21 @@ def test_rows_of_json_lines_are_kept_letter_by_letter_and_get_one_field_more(
     assert "is not JSON" in result.failed_lines["in.jsonl line 5"]
 
 
+def test_every_line_that_json_lines_give_is_json_and_no_field_comes_twice(
+    translator: Translator, tmp_path: Path
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{bad}\n{"text": 1, "error": "own"}\n{"error": "own", "translation": 1}\n{}\n', encoding="utf-8")
+    result = translate_bulk(translator, [file], tmp_path / "job", SMALL, muster=inline())
+    pairs = [json.loads(line, object_pairs_hook=list) for line in joined(result, "in.jsonl").decode().splitlines()]
+    reasons = list(result.failed_lines.values())
+    assert "is not JSON" in reasons[0] and len(reasons) == 4
+    assert pairs[0] == [("translation", None), ("error", reasons[0])]
+    assert pairs[1] == [("text", 1), ("error", "own"), ("translation", None)]
+    assert pairs[2] == [("translation", None), ("error", reasons[2])]
+    assert pairs[3] == [("translation", None), ("error", reasons[3])]
+
+
 def texts(translator: Translator, lines: list[str]) -> list[str]:
     return [each.text for each in translator.translate_lines(lines, SMALL.policy, SMALL.decoding)]
 
@@ -227,6 +220,15 @@ def test_changed_inputs_another_model_and_foreign_folders_are_refused(
         translate_bulk(translator, [text], job, SMALL, muster=inline())
     with pytest.raises(UsageError, match="is there and is no folder of a bulk job; name another with --to"):
         translate_bulk(translator, [text], tmp_path, SMALL, muster=inline())
+
+
+def test_what_a_kill_left_of_writing_the_manifest_makes_no_folder_a_foreign_one(
+    translator: Translator, text: Path, tmp_path: Path
+) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / ".manifest.json.x.tmp").write_bytes(b"{")
+    assert joined(translate_bulk(translator, [text], job, SMALL, muster=inline()), "in.de")
 
 
 def cut(file: Path) -> None:
