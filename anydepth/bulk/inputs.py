@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ InputKind = Literal["text", "jsonl", "parquet"]
 PACKED = (".gz", ".zst")
 JSON_ENDINGS = (".jsonl", ".ndjson")
 SHARD_LINES = 5000
+READ_ROWS = 256  # of Parquet at once, whose sizes are not known before
 SHARD_BYTES = 2**23  # a shard of very long lines ends before it has all its lines, so that none is larger than memory
 
 
@@ -99,11 +101,11 @@ class BulkInput:
         try:
             with parquet.ParquetFile(self.path) as file:
                 waiting = file.schema_arrow.empty_table()
-                for batch in file.iter_batches(batch_size=shard_lines):
+                for batch in file.iter_batches(batch_size=min(shard_lines, READ_ROWS)):
                     waiting = pyarrow.concat_tables([waiting, pyarrow.Table.from_batches([batch])])
-                    while len(waiting) >= shard_lines:
-                        yield self._row_shard(waiting.slice(0, shard_lines), first)
-                        waiting, first = waiting.slice(shard_lines), first + shard_lines
+                    while rows := full_shard(waiting, shard_lines):
+                        yield self._row_shard(waiting.slice(0, rows), first)
+                        waiting, first = waiting.slice(rows), first + rows
                 if len(waiting):
                     yield self._row_shard(waiting, first)
         except (pyarrow.ArrowException, OSError) as error:
@@ -135,6 +137,21 @@ def find_inputs(patterns: Sequence[str | Path]) -> list[BulkInput]:
             raise UsageError(f"{path} is given twice; name each input once")
     common = Path(os.path.commonpath([path.parent for path in real]))
     return [BulkInput(path, place.relative_to(common).as_posix()) for path, place in zip(paths, real, strict=True)]
+
+
+def full_shard(table: Any, most: int) -> int:
+    """How many of the first rows make a shard: `most`, or as many as reach SHARD_BYTES; 0 where there
+    are not enough yet."""
+    rows = min(len(table), most)
+    if rows and _bytes_of(table.slice(0, rows)) >= SHARD_BYTES:
+        return 1 + bisect_left(range(1, rows), SHARD_BYTES, key=lambda count: _bytes_of(table.slice(0, count)))
+    return rows if rows == most else 0
+
+
+def _bytes_of(table: Any) -> int:
+    """What the rows take. Dictionaries do not count: a slice of one row has all of it."""
+    pyarrow, _ = require_parquet()
+    return sum(each.nbytes for each in table.columns if not pyarrow.types.is_dictionary(each.type))
 
 
 def row_values(stream: bytes) -> Iterator[bytes]:
@@ -182,7 +199,7 @@ def _raw_lines(file: ReadableLines) -> Iterator[bytes]:
         ending = raw
         while len(ending) > LONGEST_LINE and not ending.endswith(b"\n"):
             ending = file.readline(LONGEST_LINE + 1)  # the rest of it belongs to the same line
-        if number == 1 and not (raw := raw.removeprefix(BYTE_ORDER_MARK)):
+        if number == 1 and len(raw) <= LONGEST_LINE and not (raw := raw.removeprefix(BYTE_ORDER_MARK)):
             return
         yield raw
 

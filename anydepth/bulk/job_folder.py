@@ -17,7 +17,7 @@ from anydepth.bulk.inputs import InputKind, Shard
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.atomic import cannot_write, write_text
 from anydepth.files.checksums import bytes_hash, checked_object, file_hash, with_checksum
-from anydepth.files.reading import MEDIUM, Unreadable, check_regular, checked, read_bytes
+from anydepth.files.reading import MEDIUM, Unreadable, check_regular, checked, json_of, read_bytes
 
 FORMAT = 2
 MOST_PROBLEMS = 20  # lines of one shard that may fail before all of it does
@@ -76,6 +76,15 @@ class Receipt:
     manifest: str
     attempts: int
     problems: list[LineProblem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class AttemptNote:
+    """Who began a shard, and when."""
+
+    host: str
+    process: int
+    at: str
 
 
 class ShardIsHeld(AnydepthError):  # noqa: N818
@@ -157,6 +166,22 @@ class JobFolder:
         except Timeout:
             return True
 
+    def times_begun(self, shard: Shard) -> int:
+        """How often the shard was begun, by its notes."""
+        count = 0
+        while self.attempt_file(shard, count + 1).exists():
+            count += 1
+        return count
+
+    def holder(self, shard: Shard) -> str:
+        """Who began the shard last, for people."""
+        file = self.attempt_file(shard, self.times_begun(shard))
+        try:
+            note = checked(AttemptNote, json_of(read_bytes(file, most=MEDIUM)))
+        except (OSError, ValueError):  # it is being written
+            return "another process"
+        return f"process {note.process} on {note.host} since {note.at}"
+
     @contextmanager
     def beginning(self, shard: Shard) -> Iterator[int]:
         """Notes that the shard is begun, for the n-th time, and holds it for this process; gives n."""
@@ -177,12 +202,12 @@ class JobFolder:
             lock.release()
 
     def _next_attempt(self, shard: Shard) -> int:
-        note = {"host": socket.gethostname(), "process": os.getpid(), "at": time.strftime("%Y-%m-%d %H:%M:%S")}
+        note = AttemptNote(socket.gethostname(), os.getpid(), time.strftime("%Y-%m-%d %H:%M:%S"))
         attempt = 1
         while True:
             try:
                 with open(self.attempt_file(shard, attempt), "x", encoding="utf-8") as file:
-                    file.write(json.dumps(note))
+                    file.write(json.dumps(asdict(note)))
                 return attempt
             except FileExistsError:
                 attempt += 1

@@ -1,6 +1,6 @@
 """The plan of a bulk job: what it is, what of it is done already, and what is missing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -59,13 +59,16 @@ class BulkPlan:
     settings: BulkSettings
     marks: dict[str, tuple[int, int]]  # size and time of each input, which must not change meanwhile
 
-    def shards(self, survey: Survey) -> Iterator[Shard]:
-        """The missing shards, with what is in them; one input at a time is open."""
+    def shards(self, survey: Survey, *, meanwhile: Callable[[], None]) -> Iterator[Shard]:
+        """The missing shards, with what is in them; one input at a time is open. `meanwhile` is called
+        for those that are passed over."""
         for each in self.inputs:
             if survey.missing[each.name]:
                 for shard in each.shards(shard_lines=self.settings.shard_lines):
                     if shard.first in survey.missing[each.name]:
                         yield shard
+                    else:
+                        meanwhile()
                 if mark_of(each.path) != self.marks[each.name]:
                     raise CorpusError(
                         f"{each.path} was changed while it was translated; begin again in another folder than "

@@ -33,10 +33,15 @@ class InlineCrew:
     waiting: list[Shard] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     workers: int = 1
+    kept: int = 0
+    is_lost: bool = False  # whether an accident comes before the shard is begun, and ends the worker
 
     @property
     def idle(self) -> int:
         return 1 - len(self.waiting)
+
+    def keep(self) -> None:
+        self.kept += 1
 
     def give(self, shard: Shard) -> None:
         self.waiting.append(shard)
@@ -46,7 +51,7 @@ class InlineCrew:
             return []
         shard = self.waiting.pop()
         if reason := self.accident(shard):
-            return [ShardOutcome(shard, reason=reason)]
+            return [ShardOutcome(shard, reason=reason, is_lost=self.is_lost)]
         said = outcome_of(self.worker, shard)
         self.done.append(f"{shard.input}/{shard.name}")
         return [ShardOutcome(shard, said.receipt, said.reason, said.is_held)]

@@ -3,6 +3,8 @@ killed, damaged or begun with something else."""
 
 import gzip
 import json
+import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -270,8 +272,8 @@ def test_a_damaged_manifest_and_a_foreign_shard_are_refused_by_name(
         translate_bulk(translator, [text], job, SMALL, muster=inline())
 
 
-def test_a_shard_that_another_process_holds_is_waited_for_and_not_done_twice(
-    translator: Translator, text: Path, tmp_path: Path
+def test_a_shard_that_another_process_holds_is_told_waited_for_and_not_done_twice(
+    translator: Translator, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, done = tmp_path / "job", list[str]()
     held = next(iter(find_inputs([text])[0].shards(shard_lines=4)))
@@ -285,7 +287,12 @@ def test_a_shard_that_another_process_holds_is_waited_for_and_not_done_twice(
     with pytest.raises(Killed):
         translate_bulk(translator, [text], job, SMALL, muster=inline(lambda shard: (_ for _ in ()).throw(Killed())))
     assert orphan.__enter__() == 1
-    result = translate_bulk(translator, [text], job, SMALL, muster=inline(accident, done))
+    said: list[str] = []
+    monkeypatch.setattr("anydepth.bulk.job.REMINDER", 0.0)
+    result = translate_bulk(translator, [text], job, SMALL, muster=inline(accident, done), say=said.append)
+    told = [each for each in said if "held by" in each]
+    assert told[0].startswith(f"in.de lines 1 to 4 is held by process {os.getpid()} on {socket.gethostname()} since 2")
+    assert len(told) > 1, "it is said again"
     assert [each.rpartition("/")[2][:12] for each in done] == ["000000000005", "000000000009", "000000000001"]
     assert joined(result, "in.de") == expected(translator, lines_of(text))
 
@@ -294,6 +301,25 @@ def test_shards_of_very_long_lines_end_early(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((b"x" * (SHARD_BYTES // 2) + b"\n") * 3)
     sizes = [each.records for each in BulkInput(tmp_path / "in", "in").shards(shard_lines=5000)]
     assert sizes == [2, 1]
+
+
+def test_a_first_line_that_is_too_long_keeps_its_byte_order_mark_and_so_its_length(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"\xef\xbb\xbf" + b"x" * LONGEST_LINE + b"\n")
+    (shard,) = BulkInput(tmp_path / "in", "in").shards(shard_lines=5000)
+    assert len(shard.lines[0]) > LONGEST_LINE, "as translate counts it"
+
+
+def test_parquet_rows_that_are_very_long_make_smaller_shards_whatever_their_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("anydepth.bulk.inputs.SHARD_BYTES", 1000)
+    sizes = [600, 600, 10, 10, 2000, 10, 10, 10, 10, 10, 300]
+    table = pyarrow.table({"text": ["x" * size for size in sizes]})
+    for groups in (11, 4, 1):
+        parquet.write_table(table, tmp_path / "in.parquet", row_group_size=groups)
+        shards = list(BulkInput(tmp_path / "in.parquet", "in").shards(shard_lines=5))
+        assert [(each.first, each.records) for each in shards] == [(1, 2), (3, 3), (6, 5), (11, 1)]
 
 
 def test_inputs_that_cannot_be_used_are_refused(translator: Translator, tmp_path: Path) -> None:
@@ -315,8 +341,16 @@ def test_inputs_that_cannot_be_used_are_refused(translator: Translator, tmp_path
     packed = zstandard.compress((tmp_path / "a" / "x.de").read_bytes() * 1000)
     (tmp_path / "cut.zst").write_bytes(packed[:-4])
     (tmp_path / "no.zst").write_bytes(b"no frame at all")
+    (tmp_path / "half.zst").write_bytes(packed + packed[: len(packed) // 2])
+    (tmp_path / "head.zst").write_bytes(packed + packed[:5])
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"ein Hund\n" * 99)[:-4])
-    for name, match in (("cut.zst", "truncated or not zstd"), ("no.zst", "not zstd"), ("cut.gz", "not gzip")):
+    for name, match in (
+        ("cut.zst", "truncated or not zstd"),
+        ("half.zst", "truncated or not zstd"),
+        ("head.zst", "truncated or not zstd"),
+        ("no.zst", "not zstd"),
+        ("cut.gz", "not gzip"),
+    ):
         with pytest.raises(CorpusError, match=match):
             translate_bulk(translator, [tmp_path / name], tmp_path / "job", SMALL, muster=inline())
         assert not (tmp_path / "job").exists(), "a refused job leaves nothing"
