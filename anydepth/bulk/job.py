@@ -212,7 +212,7 @@ class Dispatch:
         now = time.monotonic()
         if now - self.told_of.get(shard.place, -REMINDER) >= REMINDER:
             self.told_of[shard.place] = now
-            self.say(f"{shard.place} is held by {self.folder.holder(shard)}; waiting until it is done or let go")
+            self.say(f"{shard.place} are held by {self.folder.holder(shard)}; waiting until it is done or let go")
 
     def look_at_held(self) -> None:
         """Takes up what others have finished, or have let go of."""

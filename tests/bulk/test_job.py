@@ -291,7 +291,7 @@ def test_a_shard_that_another_process_holds_is_told_waited_for_and_not_done_twic
     monkeypatch.setattr("anydepth.bulk.job.REMINDER", 0.0)
     result = translate_bulk(translator, [text], job, SMALL, muster=inline(accident, done), say=said.append)
     told = [each for each in said if "held by" in each]
-    assert told[0].startswith(f"in.de lines 1 to 4 is held by process {os.getpid()} on {socket.gethostname()} since 2")
+    assert told[0].startswith(f"in.de lines 1 to 4 are held by process {os.getpid()} on {socket.gethostname()} since 2")
     assert len(told) > 1, "it is said again"
     assert [each.rpartition("/")[2][:12] for each in done] == ["000000000005", "000000000009", "000000000001"]
     assert joined(result, "in.de") == expected(translator, lines_of(text))
