@@ -6,6 +6,8 @@ table of that size, or a loop of that length, ends: no model has 65,536 dimensio
 found more than one of 50.
 """
 
+import os
+
 MOST_DIM = 65_536
 MOST_BLOCKS = 256
 MOST_HEADS = 1024
@@ -25,3 +27,8 @@ MOST_JOBS = 256  # processes at a time
 MOST_ROUNDS = 10_000
 LARGEST_SEED = 2**63 - 1
 LARGEST_FACTOR = 1e12  # single precision holds its product with whatever it multiplies
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -15,12 +15,13 @@ MOST_FALSE_STARTS = 3  # of workers in a row, before the job gives up
 @dataclass(frozen=True)
 class ShardOutcome:
     """What came of a shard that was given to a worker: its receipt, or the reason why there is none.
-    `is_held` says that another process is at work on it."""
+    `is_held` says that another process is at work on it, `is_lost` that the worker is gone."""
 
     shard: Shard
     receipt: Receipt | None = None
     reason: str = ""
     is_held: bool = False
+    is_lost: bool = False
 
 
 class Crew(Protocol):
@@ -36,6 +37,9 @@ class Crew(Protocol):
 
     def give(self, shard: Shard) -> None:
         """Hands a shard to one that waits."""
+
+    def keep(self) -> None:
+        """Keeps those that wait from leaving; called often while there is nothing to give."""
 
     def wait(self, seconds: float) -> list[ShardOutcome]:
         """What has come of shards since the last call; waits for something to happen, at most so

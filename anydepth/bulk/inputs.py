@@ -3,10 +3,14 @@ same files have the same shards on every engine and after every kill."""
 
 import glob
 import gzip
+import hashlib
 import io
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +23,7 @@ InputKind = Literal["text", "jsonl", "parquet"]
 PACKED = (".gz", ".zst")
 JSON_ENDINGS = (".jsonl", ".ndjson")
 SHARD_LINES = 5000
+READ_ROWS = 256  # of Parquet at once, whose sizes are not known before
 SHARD_BYTES = 2**23  # a shard of very long lines ends before it has all its lines, so that none is larger than memory
 
 
@@ -42,6 +47,16 @@ class Shard:
     def place(self) -> str:
         """Where it is, for people."""
         return f"{self.input} lines {self.first:,} to {self.first + self.records - 1:,}"
+
+    @cached_property
+    def source(self) -> str:
+        """SHA-256 of what is in it; of rows that of their values, however Arrow lays them out."""
+        parts = row_values(self.lines[0]) if self.kind == "parquet" else self.lines
+        found = hashlib.sha256()
+        for part in parts:
+            found.update(b"%d:" % len(part))
+            found.update(part)
+        return found.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -86,11 +101,11 @@ class BulkInput:
         try:
             with parquet.ParquetFile(self.path) as file:
                 waiting = file.schema_arrow.empty_table()
-                for batch in file.iter_batches(batch_size=shard_lines):
+                for batch in file.iter_batches(batch_size=min(shard_lines, READ_ROWS)):
                     waiting = pyarrow.concat_tables([waiting, pyarrow.Table.from_batches([batch])])
-                    while len(waiting) >= shard_lines:
-                        yield self._row_shard(waiting.slice(0, shard_lines), first)
-                        waiting, first = waiting.slice(shard_lines), first + shard_lines
+                    while rows := full_shard(waiting, shard_lines):
+                        yield self._row_shard(waiting.slice(0, rows), first)
+                        waiting, first = waiting.slice(rows), first + rows
                 if len(waiting):
                     yield self._row_shard(waiting, first)
         except (pyarrow.ArrowException, OSError) as error:
@@ -98,10 +113,7 @@ class BulkInput:
 
     def _row_shard(self, table: Any, first: int) -> Shard:
         pyarrow, _ = require_parquet()
-        sink = pyarrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return Shard(self.name, "parquet", first, len(table), (sink.getvalue().to_pybytes(),))
+        return Shard(self.name, "parquet", first, len(table), (_arrow_stream(pyarrow, table),))
 
 
 def find_inputs(patterns: Sequence[str | Path]) -> list[BulkInput]:
@@ -127,6 +139,44 @@ def find_inputs(patterns: Sequence[str | Path]) -> list[BulkInput]:
     return [BulkInput(path, place.relative_to(common).as_posix()) for path, place in zip(paths, real, strict=True)]
 
 
+def full_shard(table: Any, most: int) -> int:
+    """How many of the first rows make a shard: `most`, or as many as reach SHARD_BYTES; 0 where there
+    are not enough yet."""
+    rows = min(len(table), most)
+    if rows and _bytes_of(table.slice(0, rows)) >= SHARD_BYTES:
+        return 1 + bisect_left(range(1, rows), SHARD_BYTES, key=lambda count: _bytes_of(table.slice(0, count)))
+    return rows if rows == most else 0
+
+
+def _bytes_of(table: Any) -> int:
+    """What the rows take. Dictionaries do not count: a slice of one row has all of it."""
+    pyarrow, _ = require_parquet()
+    return sum(each.nbytes for each in table.columns if not pyarrow.types.is_dictionary(each.type))
+
+
+def row_values(stream: bytes) -> Iterator[bytes]:
+    """The names, types and values of the columns of an Arrow stream."""
+    pyarrow, _ = require_parquet()
+    table = pyarrow.ipc.open_stream(stream).read_all()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        yield repr((name, str(column.type))).encode("utf-8", errors="backslashreplace")
+        yield _values(pyarrow, column)
+
+
+def _values(pyarrow: Any, column: Any) -> bytes:
+    with suppress(ValueError, OverflowError):  # bytes that are no text, times that Python does not know
+        if "[ns" not in str(column.type):  # what Python makes of nanoseconds depends on what is installed
+            return repr(column.to_pylist()).encode("utf-8", errors="backslashreplace")
+    return _arrow_stream(pyarrow, pyarrow.table({"": column.combine_chunks()}))
+
+
+def _arrow_stream(pyarrow: Any, table: Any) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
 def require_parquet() -> tuple[Any, Any]:
     """The modules `pyarrow` and `pyarrow.parquet`; one sentence where they are not installed."""
     try:
@@ -149,7 +199,7 @@ def _raw_lines(file: ReadableLines) -> Iterator[bytes]:
         ending = raw
         while len(ending) > LONGEST_LINE and not ending.endswith(b"\n"):
             ending = file.readline(LONGEST_LINE + 1)  # the rest of it belongs to the same line
-        if number == 1 and not (raw := raw.removeprefix(BYTE_ORDER_MARK)):
+        if number == 1 and len(raw) <= LONGEST_LINE and not (raw := raw.removeprefix(BYTE_ORDER_MARK)):
             return
         yield raw
 

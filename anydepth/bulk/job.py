@@ -20,6 +20,8 @@ from anydepth.messages.say import Say, say_nothing
 from anydepth.messages.times import describe_seconds
 
 PAUSE = 1.0  # seconds between two looks at shards that others hold
+REMINDER = 60.0  # seconds between two words about such a shard
+MOST_UNBEGUN = 20  # times that a shard may be given to workers that are gone, before that counts as a try
 
 
 @dataclass
@@ -101,7 +103,7 @@ def translate_bulk(
         if survey.shards:
             say(f"{survey.shards:,} shards are done already; going on with the rest")
         started = time.monotonic()
-        with (muster or on_this_machine())(plan.job) as crew:
+        with (muster or on_this_machine(say=say))(plan.job) as crew:
             Dispatch(plan, survey, crew, result, say).go()
         result.seconds = time.monotonic() - started
         say(told(result))
@@ -115,9 +117,14 @@ def begin(plan: BulkPlan) -> None:
     if begun is not None:
         check_same(folder, begun, plan.manifest)
         return
-    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+    if folder.path.exists() and (not folder.path.is_dir() or has_files(folder.path)):
         raise UsageError(f"{folder.path} is there and is no folder of a bulk job; name another with --to")
     folder.write_manifest(plan.manifest)
+
+
+def has_files(folder: Path) -> bool:
+    """Whether there is more than hidden files, such as a kill leaves of a manifest half written."""
+    return any(not each.name.startswith(".") for each in folder.iterdir())
 
 
 class Dispatch:
@@ -126,11 +133,14 @@ class Dispatch:
     def __init__(self, plan: BulkPlan, survey: Survey, crew: Crew, result: BulkResult, say: Say) -> None:
         self.plan, self.crew, self.result, self.say = plan, crew, result, say
         self.folder: JobFolder = plan.folder
-        self.fresh: Iterator[Shard] = plan.shards(survey)
+        self.fresh: Iterator[Shard] = plan.shards(survey, meanwhile=crew.keep)
         self.again: deque[Shard] = deque()
         self.held: list[Shard] = []  # by processes of a job that was killed, which finish what they have
+        self.told_of: dict[str, float] = {}  # when it was last said that a shard is held, by place
         self.given, self.has_begun = 0, False
         self.tries: Counter[str] = Counter()
+        self.unbegun: Counter[str] = Counter()
+        self.begun: dict[str, int] = {}  # how often a shard was begun before it was given, by place
         self.progress = BulkProgress(survey.records, crew, result, say)
 
     def go(self) -> None:
@@ -152,6 +162,7 @@ class Dispatch:
         """Hands a shard to a worker. The first shows that models are loaded: from then on time counts."""
         if not self.has_begun:
             self.has_begun, self.progress.started = True, time.monotonic()
+        self.begun[shard.place] = self.folder.times_begun(shard)
         self.crew.give(shard)
         self.given += 1
 
@@ -162,7 +173,7 @@ class Dispatch:
             if shard is None:
                 return None
             if self.folder.is_held(shard):
-                self.held.append(shard)
+                self.put_aside(shard)
             elif (receipt := self.receipt(shard)) is not None:
                 self.done(receipt)  # by such a process, a moment ago
             else:
@@ -174,9 +185,11 @@ class Dispatch:
         if outcome.receipt is not None:
             self.done(outcome.receipt)
         elif outcome.is_held:
-            self.held.append(shard)
+            self.put_aside(shard)
         elif (receipt := self.receipt(shard)) is not None:
             self.done(receipt)  # the worker was lost after it had finished
+        elif outcome.is_lost and not self.was_begun(shard):
+            self.again.append(shard)
         else:
             self.tries[shard.place] += 1
             if self.tries[shard.place] < self.plan.settings.retries:
@@ -187,19 +200,33 @@ class Dispatch:
                 self.say(f"{shard.place} FAILED: {outcome.reason}; the others continue")
                 self.progress.add(shard.records)
 
+    def was_begun(self, shard: Shard) -> bool:
+        """Whether the worker that had the shard began it; one that was gone before has not tried it."""
+        self.unbegun[shard.place] += 1
+        is_new = self.folder.times_begun(shard) > self.begun[shard.place]
+        return is_new or self.unbegun[shard.place] > MOST_UNBEGUN
+
+    def put_aside(self, shard: Shard) -> None:
+        """Keeps a shard that another process is at work on, and says so every minute."""
+        self.held.append(shard)
+        now = time.monotonic()
+        if now - self.told_of.get(shard.place, -REMINDER) >= REMINDER:
+            self.told_of[shard.place] = now
+            self.say(f"{shard.place} are held by {self.folder.holder(shard)}; waiting until it is done or let go")
+
     def look_at_held(self) -> None:
         """Takes up what others have finished, or have let go of."""
         held, self.held = self.held, []
         for shard in held:
             if self.folder.is_held(shard):
-                self.held.append(shard)
+                self.put_aside(shard)
             elif (receipt := self.receipt(shard)) is not None:
                 self.done(receipt)
             else:
                 self.again.append(shard)
 
     def receipt(self, shard: Shard) -> Receipt | None:
-        return self.folder.receipt(shard, self.plan.settings.form.ending(shard.kind))[0]
+        return self.folder.receipt(shard, self.plan.settings.form.ending(shard.kind), self.plan.job.manifest)[0]
 
     def done(self, receipt: Receipt) -> None:
         for problem in receipt.problems:

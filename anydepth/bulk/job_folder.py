@@ -17,9 +17,9 @@ from anydepth.bulk.inputs import InputKind, Shard
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.atomic import cannot_write, write_text
 from anydepth.files.checksums import bytes_hash, checked_object, file_hash, with_checksum
-from anydepth.files.reading import MEDIUM, Unreadable, check_regular, checked, read_bytes
+from anydepth.files.reading import MEDIUM, Unreadable, check_regular, checked, json_of, read_bytes
 
-FORMAT = 1
+FORMAT = 2
 MOST_PROBLEMS = 20  # lines of one shard that may fail before all of it does
 
 
@@ -45,6 +45,11 @@ class JobManifest:
     settings: dict[str, str]
     inputs: list[InputRecord]
 
+    @property
+    def fingerprint(self) -> str:
+        """What two jobs do not have in common."""
+        return bytes_hash(json.dumps(asdict(self), sort_keys=True).encode())
+
 
 @dataclass(frozen=True)
 class LineProblem:
@@ -57,7 +62,8 @@ class LineProblem:
 @dataclass(frozen=True)
 class Receipt:
     """What a finished shard holds. `unique` counts the different sentences, each of which was
-    translated once; `attempts` how often the shard was begun."""
+    translated once; `attempts` how often the shard was begun; `source` is the SHA-256 of the lines
+    that were translated, and `manifest` the fingerprint of the job's manifest."""
 
     input: str
     first: int
@@ -66,8 +72,19 @@ class Receipt:
     truncated: int
     bytes: int
     sha256: str
+    source: str
+    manifest: str
     attempts: int
     problems: list[LineProblem] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class AttemptNote:
+    """Who began a shard, and when."""
+
+    host: str
+    process: int
+    at: str
 
 
 class ShardIsHeld(AnydepthError):  # noqa: N818
@@ -112,9 +129,9 @@ class JobFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         write_text(self.manifest_file, json.dumps(with_checksum(asdict(manifest)), indent=1, ensure_ascii=False))
 
-    def receipt(self, shard: Shard, ending: str) -> tuple[Receipt | None, str]:
-        """The receipt of a shard whose output is as it was written; or None and, where something is
-        there that cannot be used, which file and why."""
+    def receipt(self, shard: Shard, ending: str, manifest: str) -> tuple[Receipt | None, str]:
+        """The receipt of a shard whose output is as it was written, by this job and from these lines;
+        or None and, where something is there that cannot be used, which file and why."""
         file, output = self.receipt_file(shard), self.output_file(shard, ending)
         try:
             found = checked(Receipt, checked_object(read_bytes(file, most=MEDIUM)))
@@ -124,6 +141,10 @@ class JobFolder:
             return None, f"{file} is damaged ({error})"
         if (found.input, found.first, found.records) != (shard.input, shard.first, shard.records):
             return None, f"{file} is the receipt of another shard"
+        if found.manifest != manifest:
+            return None, f"{file} is the receipt of another job"
+        if found.source != shard.source:
+            return None, f"{file} is the receipt of other lines than the input has"
         try:
             check_regular(output)
             if file_hash(output) != found.sha256:
@@ -145,6 +166,22 @@ class JobFolder:
         except Timeout:
             return True
 
+    def times_begun(self, shard: Shard) -> int:
+        """How often the shard was begun, by its notes."""
+        count = 0
+        while self.attempt_file(shard, count + 1).exists():
+            count += 1
+        return count
+
+    def holder(self, shard: Shard) -> str:
+        """Who began the shard last, for people."""
+        file = self.attempt_file(shard, self.times_begun(shard))
+        try:
+            note = checked(AttemptNote, json_of(read_bytes(file, most=MEDIUM)))
+        except (OSError, ValueError):  # it is being written
+            return "another process"
+        return f"process {note.process} on {note.host} since {note.at}"
+
     @contextmanager
     def beginning(self, shard: Shard) -> Iterator[int]:
         """Notes that the shard is begun, for the n-th time, and holds it for this process; gives n."""
@@ -165,12 +202,12 @@ class JobFolder:
             lock.release()
 
     def _next_attempt(self, shard: Shard) -> int:
-        note = {"host": socket.gethostname(), "process": os.getpid(), "at": time.strftime("%Y-%m-%d %H:%M:%S")}
+        note = AttemptNote(socket.gethostname(), os.getpid(), time.strftime("%Y-%m-%d %H:%M:%S"))
         attempt = 1
         while True:
             try:
                 with open(self.attempt_file(shard, attempt), "x", encoding="utf-8") as file:
-                    file.write(json.dumps(note))
+                    file.write(json.dumps(asdict(note)))
                 return attempt
             except FileExistsError:
                 attempt += 1
@@ -236,7 +273,7 @@ def write_once(path: Path, data: bytes) -> None:
 
 
 def output_record(
-    shard: Shard, data: bytes, *, attempt: int, unique: int, truncated: int, problems: dict[int, str]
+    shard: Shard, data: bytes, *, attempt: int, unique: int, truncated: int, problems: dict[int, str], manifest: str
 ) -> Receipt:
     """The receipt of an output shard."""
     return Receipt(
@@ -247,6 +284,8 @@ def output_record(
         truncated=truncated,
         bytes=len(data),
         sha256=bytes_hash(data),
+        source=shard.source,
+        manifest=manifest,
         attempts=attempt,
         problems=[LineProblem(shard.first + number, reason) for number, reason in sorted(problems.items())],
     )

@@ -4,7 +4,6 @@ A process for each core with one thread each: they share nothing, so none waits 
 of a shard, and tokenizing, which holds Python's lock, is done side by side, too.
 """
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,8 @@ from anydepth.bulk.inputs import Shard
 from anydepth.bulk.job_folder import Receipt, ShardIsHeld
 from anydepth.bulk.shard_work import ShardJob, ShardWorker
 from anydepth.errors import AnydepthError
+from anydepth.limits import usable_cores
+from anydepth.messages.say import Say, say_nothing
 
 SPAWN = get_context("spawn")  # a fork would inherit threads of torch that are not there
 
@@ -45,8 +46,8 @@ class LocalWorker:
 class LocalCrew:
     """So many processes, which end with the block of `local_crew`."""
 
-    def __init__(self, job: ShardJob, *, workers: int) -> None:
-        self.job, self.false_starts = job, 0
+    def __init__(self, job: ShardJob, *, workers: int, say: Say = say_nothing) -> None:
+        self.job, self.say, self.false_starts = job, say, 0
         self.members = [self._start() for _ in range(workers)]
 
     @property
@@ -66,6 +67,9 @@ class LocalCrew:
         except OSError:
             return
 
+    def keep(self) -> None:
+        """Processes of this machine wait as long as it takes."""
+
     def wait(self, seconds: float) -> list[ShardOutcome]:
         """What the processes said, and the shards of those that ended without a word."""
         ready = wait([each.ways for each in self.members], timeout=seconds)
@@ -81,7 +85,8 @@ class LocalCrew:
             member.is_ready, self.false_starts = True, 0
             return None
         if member.shard is None:  # it could not load the model
-            raise AnydepthError(said.reason)
+            self._give_up(member, said.reason)
+            return None
         shard, member.shard = member.shard, None
         return ShardOutcome(shard, said.receipt, said.reason, said.is_held)
 
@@ -92,11 +97,21 @@ class LocalCrew:
         if not member.is_ready:
             self.false_starts += 1
             if self.false_starts > MOST_FALSE_STARTS * len(self.members):
-                raise AnydepthError(
-                    f"no worker could be started: {reason}; there may not be memory for {len(self.members)}"
-                )
+                many = len(self.members)
+                self._give_up(member, f"a worker could not be started: {reason}; there may not be memory for {many}")
+                return None
         self.members[self.members.index(member)] = self._start()
-        return None if member.shard is None else ShardOutcome(member.shard, reason=reason)
+        return None if member.shard is None else ShardOutcome(member.shard, reason=reason, is_lost=True)
+
+    def _give_up(self, member: LocalWorker, reason: str) -> None:
+        """Goes on without a worker that does not start, unless there is no other."""
+        if not self.workers:
+            raise AnydepthError(reason)
+        member.ways.close()
+        member.process.join()
+        self.members.remove(member)
+        self.false_starts = 0
+        self.say(f"{reason}; going on with {len(self.members)} workers")
 
     def _start(self) -> LocalWorker:
         here, there = SPAWN.Pipe()
@@ -114,13 +129,13 @@ class LocalCrew:
             each.process.join()
 
 
-def on_this_machine(*, workers: int | None = None, threads: int = 1) -> Muster:
+def on_this_machine(*, workers: int | None = None, threads: int = 1, say: Say = say_nothing) -> Muster:
     """Processes of this machine: so many, or as many as its cores give `threads` to."""
 
     @contextmanager
     def muster(job: ShardJob) -> Iterator[LocalCrew]:
         count = workers or max(1, usable_cores() // threads)
-        crew = LocalCrew(replace(job, threads=threads), workers=count)
+        crew = LocalCrew(replace(job, threads=threads), workers=count, say=say)
         try:
             yield crew
         finally:
@@ -154,8 +169,3 @@ def outcome_of(worker: ShardWorker, shard: Shard) -> Said:
         return Said(is_held=True)
     except Exception as error:  # told with the place of the shard, after retries
         return Said(reason=str(error) or type(error).__name__)
-
-
-def usable_cores() -> int:
-    """The cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,21 +1,19 @@
 """The plan of a bulk job: what it is, what of it is done already, and what is missing."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from anydepth import __version__
 from anydepth.bulk.inputs import SHARD_LINES, BulkInput, Shard, require_parquet
 from anydepth.bulk.job_folder import FORMAT, InputRecord, JobFolder, JobManifest, Receipt
 from anydepth.bulk.rows import RowFormat, check_columns
-from anydepth.bulk.shard_work import ShardJob
+from anydepth.bulk.shard_work import ShardJob, model_record
 from anydepth.errors import CorpusError, UsageError
 from anydepth.exits.policies import Policy
-from anydepth.files.checksums import file_hash, known_hash
+from anydepth.files.checksums import file_hash
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
-from anydepth.runs.fingerprints import selection_fingerprint, weights_fingerprint
-from anydepth.runs.run import Run
 from anydepth.search.decoding import AS_CONFIGURED, DecodingOptions
 from anydepth.vocabulary.names import FULL
 
@@ -61,13 +59,16 @@ class BulkPlan:
     settings: BulkSettings
     marks: dict[str, tuple[int, int]]  # size and time of each input, which must not change meanwhile
 
-    def shards(self, survey: Survey) -> Iterator[Shard]:
-        """The missing shards, with what is in them; one input at a time is open."""
+    def shards(self, survey: Survey, *, meanwhile: Callable[[], None]) -> Iterator[Shard]:
+        """The missing shards, with what is in them; one input at a time is open. `meanwhile` is called
+        for those that are passed over."""
         for each in self.inputs:
             if survey.missing[each.name]:
                 for shard in each.shards(shard_lines=self.settings.shard_lines):
                     if shard.first in survey.missing[each.name]:
                         yield shard
+                    else:
+                        meanwhile()
                 if mark_of(each.path) != self.marks[each.name]:
                     raise CorpusError(
                         f"{each.path} was changed while it was translated; begin again in another folder than "
@@ -82,7 +83,7 @@ class BulkPlan:
             missing = found.missing.setdefault(each.name, set())
             for shard in each.shards(shard_lines=self.settings.shard_lines):
                 names.add(f"{shard.name}{ending}")
-                receipt, reason = self.folder.receipt(shard, ending)
+                receipt, reason = self.folder.receipt(shard, ending, self.job.manifest)
                 if receipt is None:
                     missing.add(shard.first)
                     found.records += shard.records
@@ -102,6 +103,7 @@ def make_plan(translator: Translator, inputs: Sequence[BulkInput], to: Path, set
     policy = settings.policy
     named = (translator.policy(policy) if policy is None or isinstance(policy, str) else policy).name
     decoding, engine = settings.decoding, translator.engine.name
+    vocabulary = vocabulary_name(translator, decoding)
     job = ShardJob(
         run=translator.run.folder.resolve(),
         folder=to.resolve(),
@@ -112,17 +114,20 @@ def make_plan(translator: Translator, inputs: Sequence[BulkInput], to: Path, set
         length_penalty=decoding.length_penalty,
         batch_tokens=decoding.batch_tokens,
         best=decoding.best,
-        vocabulary=vocabulary_name(translator, decoding),
+        vocabulary=vocabulary,
         form=settings.form,
+        version=__version__,
+        model=model_record(translator.run, vocabulary),
     )
     marks = {each.name: mark_of(each.path) for each in inputs}
     manifest = JobManifest(
         format=FORMAT,
-        version=__version__,
-        model=model_record(translator.run, job.vocabulary or FULL),
+        version=job.version,
+        model=job.model,
         settings=settings_record(translator, job, settings),
         inputs=[input_record(each, settings) for each in inputs],
     )
+    job = replace(job, manifest=manifest.fingerprint)
     return BulkPlan(JobFolder(to), inputs, manifest, job, settings, marks)
 
 
@@ -130,16 +135,6 @@ def vocabulary_name(translator: Translator, decoding: DecodingOptions) -> str:
     """The vocabulary setting that the search will use, so that no worker has to find out."""
     words = translator.search_settings(decoding).words
     return FULL if words is None else words.name
-
-
-def model_record(run: Run, vocabulary: str) -> dict[str, str]:
-    """What distinguishes the model from all others: weights, tokenizers and word selection."""
-    tokenizers = sorted(run.folder.glob("tokenizer*.model"))
-    return {
-        "weights": weights_fingerprint(run),
-        **{file.name: known_hash(file) for file in tokenizers},
-        "words": selection_fingerprint(run, vocabulary),
-    }
 
 
 def settings_record(translator: Translator, job: ShardJob, settings: BulkSettings) -> dict[str, str]:

@@ -4,13 +4,14 @@ They are detached: when the process that gives them shards is killed, each finis
 has, and a job that goes on takes them over. Without a word from anybody they end by themselves.
 """
 
+import json
 import os
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from anydepth.bulk.crew import MOST_FALSE_STARTS, Muster, ShardOutcome
@@ -18,8 +19,9 @@ from anydepth.bulk.inputs import Shard
 from anydepth.bulk.local_crew import Said, outcome_of
 from anydepth.bulk.ray_cluster import ray_cluster
 from anydepth.bulk.shard_work import ShardJob, ShardWorker
-from anydepth.errors import AnydepthError
+from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.checksums import bytes_hash
+from anydepth.messages.say import Say, say_nothing
 
 NAMESPACE = "anydepth-bulk"
 GREETING = 5.0  # seconds between two words to every actor, and looks at how large the cluster is
@@ -66,15 +68,16 @@ class RayMember:
 class RayCrew:
     """Actors of a cluster: so many, or as many as it has room for, also when it grows."""
 
-    def __init__(self, ray: Any, job: ShardJob, *, workers: int | None) -> None:
-        self.ray, self.job, self.wanted = ray, job, workers
-        self.prefix = bytes_hash(str(job.folder).encode())[:16]
-        self.false_starts, self.greeted = 0, 0.0
+    def __init__(self, ray: Any, job: ShardJob, *, workers: int | None, say: Say = say_nothing) -> None:
+        self.ray, self.job, self.wanted, self.say = ray, job, workers, say
+        check_threads(job.threads, node_cores(ray))
+        self.prefix = prefix_of(job)
+        self.false_starts, self.given_up, self.greeted = 0, 0, 0.0
         self.kind = ray.remote(RayWorker)
         self.options = {"namespace": NAMESPACE, "lifetime": "detached", "num_cpus": job.threads}
         self.options |= {"max_restarts": 0, "max_concurrency": 4}  # one at work, one queued, and greetings
         names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if self._is_own(each)]
-        self.members = [self._adopted(name) for name in names]
+        self.members = [member for name in names if (member := self._adopted(name)) is not None]
         self._grow()
 
     def _is_own(self, named: dict[str, str]) -> bool:
@@ -95,8 +98,7 @@ class RayCrew:
 
     def wait(self, seconds: float) -> list[ShardOutcome]:
         """What the actors answered, and the shards of those that were lost."""
-        if time.monotonic() - self.greeted > GREETING:
-            self._greet()
+        self.keep()
         waiting = [each.asked for each in self.members if each.asked is not None]
         if not waiting:
             time.sleep(seconds)
@@ -131,24 +133,39 @@ class RayCrew:
         if not member.is_ready:
             self.false_starts += 1
             if self.false_starts > MOST_FALSE_STARTS * max(1, len(self.members)):
-                raise AnydepthError(f"no worker could be started on the Ray cluster: {reason}")
+                self._give_up(reason)
         self._dismiss(member)
         self.members.remove(member)
         self._grow()
-        return None if member.shard is None else ShardOutcome(member.shard, reason=f"its worker was lost: {reason}")
+        if member.shard is None:
+            return None
+        return ShardOutcome(member.shard, reason=f"its worker was lost: {reason}", is_lost=True)
+
+    def _give_up(self, reason: str) -> None:
+        """Goes on with one worker less, unless none has ever started."""
+        if not self.workers:
+            raise AnydepthError(f"no worker could be started on the Ray cluster: {reason}")
+        self.false_starts, self.given_up = 0, self.given_up + 1
+        self.say(f"a worker cannot be started on the Ray cluster: {reason}; going on with {len(self.members) - 1}")
 
     def _grow(self) -> None:
-        room = self.wanted or max(1, int(self.ray.cluster_resources().get("CPU", 1)) // self.job.threads)
-        while len(self.members) < room:
+        room = self.wanted or sum(cores // self.job.threads for cores in node_cores(self.ray))
+        while len(self.members) < max(1, room - self.given_up):
             name = f"{self.prefix}-{uuid.uuid4().hex}"
             actor = self.kind.options(name=name, **self.options).remote(self.job)
             self.members.append(RayMember(actor, actor.greet.remote()))
 
-    def _adopted(self, name: str) -> RayMember:
-        actor = self.ray.get_actor(name, namespace=NAMESPACE)
+    def _adopted(self, name: str) -> RayMember | None:
+        try:
+            actor = self.ray.get_actor(name, namespace=NAMESPACE)
+        except ValueError:  # it has ended since it was listed
+            return None
         return RayMember(actor, actor.greet.remote())
 
-    def _greet(self) -> None:
+    def keep(self) -> None:
+        """Greets all actors and takes what room there is, every few seconds."""
+        if time.monotonic() - self.greeted <= GREETING:
+            return
         self.greeted = time.monotonic()
         for each in self.members:
             if each.is_ready:
@@ -165,14 +182,39 @@ class RayCrew:
             self._dismiss(each)
 
 
-def on_ray(*, address: str | None = None, workers: int | None = None, threads: int = 1) -> Muster:
+def node_cores(ray: Any) -> list[int]:
+    """The CPUs of each machine of the cluster that has any."""
+    found = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+    return [cores for cores in found if cores]
+
+
+def check_threads(threads: int, cores: list[int]) -> None:
+    """Refuses workers for which no machine has the room: Ray would wait for one for ever."""
+    if not cores:
+        raise UsageError("no machine of the Ray cluster has a core for workers; start Ray on one with --num-cpus")
+    if threads > max(cores):
+        raise UsageError(
+            f"--threads {threads} is more than the {max(cores)} CPUs of the largest machine of the Ray cluster; "
+            f"give {max(cores)} or fewer, or add a larger machine"
+        )
+
+
+def prefix_of(job: ShardJob) -> str:
+    """How the names of a job's actors begin: by all that they were started with, so that no other job
+    takes them over."""
+    return bytes_hash(json.dumps(asdict(job), sort_keys=True, default=str).encode())[:16]
+
+
+def on_ray(
+    *, address: str | None = None, workers: int | None = None, threads: int = 1, say: Say = say_nothing
+) -> Muster:
     """Actors of the Ray cluster at `address`, or of one that is started for the job."""
 
     @contextmanager
     def muster(job: ShardJob) -> Iterator[RayCrew]:
         cores = None if workers is None else workers * threads
         with ray_cluster(address, cores=cores, namespace=NAMESPACE) as ray:
-            crew = RayCrew(ray, replace(job, threads=threads), workers=workers)
+            crew = RayCrew(ray, replace(job, threads=threads), workers=workers, say=say)
             try:
                 yield crew
             finally:

@@ -78,6 +78,7 @@ class JsonRows:
 
     def __init__(self, shard: Shard, form: RowFormat) -> None:
         self.form, self.problems = form, dict[int, str]()
+        self.with_error = set[int]()  # those that have such a field of their own, which they keep
         self.lines = [_decoded(raw, shard, number, self.problems) for number, raw in enumerate(shard.lines)]
         self.sources = [self._sentence(line, number) for number, line in enumerate(self.lines)]
 
@@ -87,8 +88,10 @@ class JsonRows:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            self.problems[number] = f"it is not JSON: {shown(str(error))}"
+            self.problems[number], self.lines[number] = f"it is not JSON: {shown(str(error))}", None
             return None
+        if isinstance(row, dict) and ERROR in row:
+            self.with_error.add(number)
         if reason := self._unfit(row):
             self.problems[number] = reason
             self.lines[number] = line if isinstance(row, dict) and self.form.into not in row else None
@@ -113,7 +116,9 @@ class JsonRows:
         line, problem = self.lines[number], self.problems.get(number)
         if line is not None and not line.strip():
             return b"\n"
-        more = _json({self.form.into: self.form.value(translation)} | ({ERROR: problem} if problem else {}))
+        has_own = line is not None and number in self.with_error
+        error = {ERROR: problem} if problem and not has_own else {}
+        more = _json({self.form.into: self.form.value(translation)} | error)
         body = (line or "").strip()
         if not (body.startswith("{") and body.endswith("}")) or body[1:-1].strip() == "":
             return _encoded(more)

@@ -6,19 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anydepth import __version__
 from anydepth.bulk.inputs import Shard
 from anydepth.bulk.job_folder import MOST_PROBLEMS, JobFolder, Receipt, output_record
 from anydepth.bulk.rows import RowFormat, rows_of
 from anydepth.errors import AnydepthError
 from anydepth.exits.policies import Policy
+from anydepth.files.checksums import known_hash
 from anydepth.inference.translator import Translation, Translator
+from anydepth.runs.fingerprints import selection_fingerprint, weights_fingerprint
+from anydepth.runs.run import Run
 from anydepth.search.decoding import DecodingOptions
+from anydepth.vocabulary.names import FULL
 
 
 @dataclass(frozen=True)
 class ShardJob:
     """All that a worker has to know, as plain values that go to other machines. Folders are whole
-    paths, which must lead to the same folders there."""
+    paths, which must lead to the same folders there; `version`, `model` and `manifest` say which job
+    it is, so that nobody does another one's work."""
 
     run: Path
     folder: Path
@@ -31,6 +37,9 @@ class ShardJob:
     best: int | None
     vocabulary: str | None
     form: RowFormat
+    version: str
+    model: dict[str, str]
+    manifest: str = ""  # the fingerprint of the whole manifest
     threads: int = 1
 
     @property
@@ -52,11 +61,19 @@ class ShardWorker:
 
         torch.set_num_threads(job.threads)
         self.job, self.folder = job, JobFolder(job.folder)
+        if job.version != __version__:
+            raise AnydepthError(
+                f"the job is of anydepth {job.version} and a worker has {__version__}; install one version everywhere"
+            )
         self.translator = Translator.load(job.run, engine=job.engine, int8=job.int8, threads=job.threads)
+        assert self.translator.run is not None, "it was loaded from one"
+        if model_record(self.translator.run, job.vocabulary or FULL) != job.model:
+            raise AnydepthError(f"{job.run} is another model for a worker than for the job; begin again when it rests")
         self.policy = self.translator.policy(job.policy)
 
     def do(self, shard: Shard) -> Receipt:
         """Translates the shard and leaves its output and receipt in the folder of the job."""
+        self._check_job()
         with self.folder.beginning(shard) as attempt:
             rows = rows_of(shard, self.job.form)
             check_problems(rows.problems)
@@ -75,9 +92,27 @@ class ShardWorker:
                 unique=len(lines),
                 truncated=sum(each is not None and each.was_truncated for each in translations),
                 problems=rows.problems,
+                manifest=self.job.manifest,
             )
+            self._check_job()
             self.folder.finish(shard, self.job.form.ending(shard.kind), data, receipt)
         return receipt
+
+    def _check_job(self) -> None:
+        """Refuses to write where another job was begun, or none is any more."""
+        found = self.folder.read_manifest()
+        if found is None or found.fingerprint != self.job.manifest:
+            raise AnydepthError(f"{self.folder.path} is not of this job any more")
+
+
+def model_record(run: Run, vocabulary: str) -> dict[str, str]:
+    """What distinguishes the model from all others: weights, tokenizers and word selection."""
+    tokenizers = sorted(run.folder.glob("tokenizer*.model"))
+    return {
+        "weights": weights_fingerprint(run),
+        **{file.name: known_hash(file) for file in tokenizers},
+        "words": selection_fingerprint(run, vocabulary),
+    }
 
 
 def patiently_translated(

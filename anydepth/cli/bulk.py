@@ -130,10 +130,10 @@ def muster_of(on: str, address: str | None, workers: int | None, threads: int) -
 
     if on == "ray":
         require_ray()
-        return on_ray(address=address, workers=workers, threads=threads)
+        return on_ray(address=address, workers=workers, threads=threads, say=say)
     if address is not None:
         raise UsageError(f"--address {address} is of a Ray cluster; give --on ray with it")
-    return on_this_machine(workers=workers, threads=threads)
+    return on_this_machine(workers=workers, threads=threads, say=say)
 
 
 def failures(result: "BulkResult") -> str:

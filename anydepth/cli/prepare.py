@@ -58,7 +58,7 @@ def prepare(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace prepared data at --to.")] = False,
 ) -> None:
     """Turn parallel text into a vocabulary and token files."""
-    from anydepth.cli.waiting import usable_cores
+    from anydepth.limits import usable_cores
     from anydepth.text.prepare import PrepareSettings
     from anydepth.text.prepare import prepare as prepare_text
 

@@ -10,6 +10,8 @@ import os
 import time
 from pathlib import Path
 
+from anydepth.limits import usable_cores
+
 # How often a waiting thread looks before it sleeps. Enough to bridge the gaps of a small model's
 # step; GNU OpenMP's own default of 300,000 gains nothing more on a quiet machine and loses more on
 # one that becomes busy later.
@@ -48,8 +50,3 @@ def wanted_threads() -> int:
     """The threads that torch will take: all cores, unless the user says otherwise."""
     stated = os.environ.get("OMP_NUM_THREADS", "")
     return int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 6 else usable_cores()
-
-
-def usable_cores() -> int:
-    """The cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

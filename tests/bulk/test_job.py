@@ -3,14 +3,16 @@ killed, damaged or begun with something else."""
 
 import gzip
 import json
+import os
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bulk.crews import SAMPLES, Killed, inline
+from bulk.crews import SAMPLES, SMALL, Killed, expected, inline, joined, lines_of, settings_with
 
 from anydepth.bulk.inputs import SHARD_BYTES, BulkInput, Shard, find_inputs
-from anydepth.bulk.job import BulkResult, translate_bulk
+from anydepth.bulk.job import translate_bulk
 from anydepth.bulk.job_folder import JobFolder
 from anydepth.bulk.planning import BulkSettings
 from anydepth.bulk.rows import RowFormat
@@ -19,7 +21,6 @@ from anydepth.inference.translator import Translation, Translator
 from anydepth.search.decoding import DecodingOptions
 from anydepth.text.corpus import LONGEST_LINE
 
-SMALL = BulkSettings(shard_lines=4, decoding=DecodingOptions(beam=2), policy="fixed:2")
 STRANGE = b"\xef\xbb\xbfein Hund\r\n\n \t \nein Hund\nein\xe2\x80\xa8Mann\x0b\nEin Mann\rim Park\nletzte Zeile"
 
 
@@ -35,27 +36,6 @@ def text(tmp_path: Path) -> Path:
     own = (SAMPLES / "text" / "test.de").read_bytes().splitlines(keepends=True)[:4]
     file.write_bytes(STRANGE + b"\n" + b"".join(own).rstrip(b"\n"))
     return file
-
-
-def expected(translator: Translator, lines: list[str], settings: BulkSettings = SMALL) -> bytes:
-    found = translator.translate_lines(lines, settings.policy, settings.decoding)
-    return "".join(f"{each.line}\n" for each in found).encode()
-
-
-def lines_of(file: Path) -> list[str]:
-    from anydepth.text.corpus import open_lines
-
-    return list(open_lines(file))
-
-
-def joined(result: BulkResult, name: str) -> bytes:
-    return b"".join(each.read_bytes() for each in result.outputs(name))
-
-
-def settings_with(**changes: object) -> BulkSettings:
-    from dataclasses import replace
-
-    return replace(SMALL, **changes)  # type: ignore[arg-type]
 
 
 def test_joined_shards_are_the_bytes_of_translate_however_the_text_is_packed(
@@ -165,6 +145,21 @@ def test_rows_of_json_lines_are_kept_letter_by_letter_and_get_one_field_more(
     assert "is not JSON" in result.failed_lines["in.jsonl line 5"]
 
 
+def test_every_line_that_json_lines_give_is_json_and_no_field_comes_twice(
+    translator: Translator, tmp_path: Path
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{bad}\n{"text": 1, "error": "own"}\n{"error": "own", "translation": 1}\n{}\n', encoding="utf-8")
+    result = translate_bulk(translator, [file], tmp_path / "job", SMALL, muster=inline())
+    pairs = [json.loads(line, object_pairs_hook=list) for line in joined(result, "in.jsonl").decode().splitlines()]
+    reasons = list(result.failed_lines.values())
+    assert "is not JSON" in reasons[0] and len(reasons) == 4
+    assert pairs[0] == [("translation", None), ("error", reasons[0])]
+    assert pairs[1] == [("text", 1), ("error", "own"), ("translation", None)]
+    assert pairs[2] == [("translation", None), ("error", reasons[2])]
+    assert pairs[3] == [("translation", None), ("error", reasons[3])]
+
+
 def texts(translator: Translator, lines: list[str]) -> list[str]:
     return [each.text for each in translator.translate_lines(lines, SMALL.policy, SMALL.decoding)]
 
@@ -229,6 +224,15 @@ def test_changed_inputs_another_model_and_foreign_folders_are_refused(
         translate_bulk(translator, [text], tmp_path, SMALL, muster=inline())
 
 
+def test_what_a_kill_left_of_writing_the_manifest_makes_no_folder_a_foreign_one(
+    translator: Translator, text: Path, tmp_path: Path
+) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / ".manifest.json.x.tmp").write_bytes(b"{")
+    assert joined(translate_bulk(translator, [text], job, SMALL, muster=inline()), "in.de")
+
+
 def cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-3])
 
@@ -268,8 +272,8 @@ def test_a_damaged_manifest_and_a_foreign_shard_are_refused_by_name(
         translate_bulk(translator, [text], job, SMALL, muster=inline())
 
 
-def test_a_shard_that_another_process_holds_is_waited_for_and_not_done_twice(
-    translator: Translator, text: Path, tmp_path: Path
+def test_a_shard_that_another_process_holds_is_told_waited_for_and_not_done_twice(
+    translator: Translator, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, done = tmp_path / "job", list[str]()
     held = next(iter(find_inputs([text])[0].shards(shard_lines=4)))
@@ -283,7 +287,12 @@ def test_a_shard_that_another_process_holds_is_waited_for_and_not_done_twice(
     with pytest.raises(Killed):
         translate_bulk(translator, [text], job, SMALL, muster=inline(lambda shard: (_ for _ in ()).throw(Killed())))
     assert orphan.__enter__() == 1
-    result = translate_bulk(translator, [text], job, SMALL, muster=inline(accident, done))
+    said: list[str] = []
+    monkeypatch.setattr("anydepth.bulk.job.REMINDER", 0.0)
+    result = translate_bulk(translator, [text], job, SMALL, muster=inline(accident, done), say=said.append)
+    told = [each for each in said if "held by" in each]
+    assert told[0].startswith(f"in.de lines 1 to 4 are held by process {os.getpid()} on {socket.gethostname()} since 2")
+    assert len(told) > 1, "it is said again"
     assert [each.rpartition("/")[2][:12] for each in done] == ["000000000005", "000000000009", "000000000001"]
     assert joined(result, "in.de") == expected(translator, lines_of(text))
 
@@ -292,6 +301,25 @@ def test_shards_of_very_long_lines_end_early(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((b"x" * (SHARD_BYTES // 2) + b"\n") * 3)
     sizes = [each.records for each in BulkInput(tmp_path / "in", "in").shards(shard_lines=5000)]
     assert sizes == [2, 1]
+
+
+def test_a_first_line_that_is_too_long_keeps_its_byte_order_mark_and_so_its_length(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"\xef\xbb\xbf" + b"x" * LONGEST_LINE + b"\n")
+    (shard,) = BulkInput(tmp_path / "in", "in").shards(shard_lines=5000)
+    assert len(shard.lines[0]) > LONGEST_LINE, "as translate counts it"
+
+
+def test_parquet_rows_that_are_very_long_make_smaller_shards_whatever_their_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("anydepth.bulk.inputs.SHARD_BYTES", 1000)
+    sizes = [600, 600, 10, 10, 2000, 10, 10, 10, 10, 10, 300]
+    table = pyarrow.table({"text": ["x" * size for size in sizes]})
+    for groups in (11, 4, 1):
+        parquet.write_table(table, tmp_path / "in.parquet", row_group_size=groups)
+        shards = list(BulkInput(tmp_path / "in.parquet", "in").shards(shard_lines=5))
+        assert [(each.first, each.records) for each in shards] == [(1, 2), (3, 3), (6, 5), (11, 1)]
 
 
 def test_inputs_that_cannot_be_used_are_refused(translator: Translator, tmp_path: Path) -> None:
@@ -313,8 +341,16 @@ def test_inputs_that_cannot_be_used_are_refused(translator: Translator, tmp_path
     packed = zstandard.compress((tmp_path / "a" / "x.de").read_bytes() * 1000)
     (tmp_path / "cut.zst").write_bytes(packed[:-4])
     (tmp_path / "no.zst").write_bytes(b"no frame at all")
+    (tmp_path / "half.zst").write_bytes(packed + packed[: len(packed) // 2])
+    (tmp_path / "head.zst").write_bytes(packed + packed[:5])
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"ein Hund\n" * 99)[:-4])
-    for name, match in (("cut.zst", "truncated or not zstd"), ("no.zst", "not zstd"), ("cut.gz", "not gzip")):
+    for name, match in (
+        ("cut.zst", "truncated or not zstd"),
+        ("half.zst", "truncated or not zstd"),
+        ("head.zst", "truncated or not zstd"),
+        ("no.zst", "not zstd"),
+        ("cut.gz", "not gzip"),
+    ):
         with pytest.raises(CorpusError, match=match):
             translate_bulk(translator, [tmp_path / name], tmp_path / "job", SMALL, muster=inline())
         assert not (tmp_path / "job").exists(), "a refused job leaves nothing"
