@@ -9,7 +9,7 @@ from typing import Any
 from anydepth.bulk.inputs import Shard
 from anydepth.bulk.job_folder import MOST_PROBLEMS, JobFolder, Receipt, output_record
 from anydepth.bulk.rows import RowFormat, rows_of
-from anydepth.errors import AnydepthError
+from anydepth.errors import AnydepthError, Interrupted
 from anydepth.exits.policies import Policy
 from anydepth.inference.translator import Translation, Translator
 from anydepth.search.decoding import DecodingOptions
@@ -93,7 +93,7 @@ def patiently_translated(
     def attempt(part: Sequence[str]) -> list[Translation | None]:
         try:
             return list(translator.translate_lines(part, policy, decoding))
-        except (MemoryError, OSError):
+        except (MemoryError, OSError, Interrupted):
             raise
         except Exception:  # of any library, on a line that nobody foresaw: its place is reported
             if len(part) > 1:
@@ -104,7 +104,7 @@ def patiently_translated(
     def alone(line: str) -> Translation | None:
         try:
             return translator.translate_lines([line], policy, decoding)[0]
-        except (MemoryError, OSError):
+        except (MemoryError, OSError, Interrupted):
             raise
         except Exception as error:
             failed[line] = f"it cannot be translated: {str(error) or type(error).__name__}"
