@@ -10,7 +10,7 @@ from anydepth import __version__
 from anydepth.bulk.inputs import Shard
 from anydepth.bulk.job_folder import MOST_PROBLEMS, JobFolder, Receipt, output_record
 from anydepth.bulk.rows import RowFormat, rows_of
-from anydepth.errors import AnydepthError
+from anydepth.errors import AnydepthError, Interrupted
 from anydepth.exits.policies import Policy
 from anydepth.files.checksums import known_hash
 from anydepth.inference.translator import Translation, Translator
@@ -128,7 +128,7 @@ def patiently_translated(
     def attempt(part: Sequence[str]) -> list[Translation | None]:
         try:
             return list(translator.translate_lines(part, policy, decoding))
-        except (MemoryError, OSError):
+        except (MemoryError, OSError, Interrupted):
             raise
         except Exception:  # of any library, on a line that nobody foresaw: its place is reported
             if len(part) > 1:
@@ -139,7 +139,7 @@ def patiently_translated(
     def alone(line: str) -> Translation | None:
         try:
             return translator.translate_lines([line], policy, decoding)[0]
-        except (MemoryError, OSError):
+        except (MemoryError, OSError, Interrupted):
             raise
         except Exception as error:
             failed[line] = f"it cannot be translated: {str(error) or type(error).__name__}"

@@ -118,6 +118,9 @@ def study_step(
     name: Annotated[str, typer.Argument(metavar="STEP", help="Name of the step, as study.json has it.")],
 ) -> None:
     """Do one step of a study that was begun, in this process; what `study` itself does for each."""
+    from anydepth.experiments.step_process import die_with_parent
+
+    die_with_parent()  # before torch is loaded, which takes seconds in which a study may be killed
     from anydepth.experiments.study import do_step
 
     do_step(folder, name, say=say)

@@ -10,7 +10,6 @@ from anydepth.experiments.definition import load_study
 from anydepth.experiments.execution import Execution, stopped
 from anydepth.experiments.places import StepPlace
 from anydepth.experiments.plan import estimate, make_plan, plan_table
-from anydepth.experiments.step_process import die_with_parent
 from anydepth.experiments.steps import needed_steps
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.wishes import StudyWishes, planned_study
@@ -52,7 +51,6 @@ def run_study(wishes: StudyWishes, place: StepPlace, *, is_dry: bool, say: Say) 
 def do_step(path: Path, name: str, *, say: Say) -> None:
     """Does one step of the study at `path` and leaves a marker; does nothing where another process
     has done it meanwhile."""
-    die_with_parent()
     folder = StudyFolder(path)
     study = load_study(folder)
     steps = make_plan(study, folder)
