@@ -29,6 +29,9 @@ class OwnCrew:
     def give(self, shard: Shard) -> None:
         self.given.append(shard)
 
+    def keep(self) -> None:
+        """This process does not leave."""
+
     def wait(self, seconds: float) -> list[ShardOutcome]:
         if not self.given:
             time.sleep(seconds)  # others are at work on what is left
