@@ -1,7 +1,7 @@
 # make demo   set up, then train and measure a small translation model on the built-in corpus (runs/demo)
 # make serve  after make demo: set up what serving needs, then serve runs/demo/exits at http://127.0.0.1:5000
 # make test   set up, then check style, types and behaviour (at most 5 minutes on two quiet cores)
-# make soak   what takes long: system tests, kills, damage, hostile input; SIZE=0.02 TESTS=no for a small one, an hour in full
+# make soak   what takes long: system tests, kills, damage, hostile input; SIZE=0.02 TESTS=no for a small one, more than an hour in full
 # make lint   style and types alone
 # make bench  the benchmarks behind docs/benchmarks.md
 
