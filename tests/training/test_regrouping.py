@@ -3,18 +3,23 @@
 import os
 import shutil
 import signal
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tiny import be_worker, exit_code_of, free_port, in_own_process, short_training, train_in_own_process
 from training.metrics import train_losses
 
-from anydepth.runs.run import Run
+from anydepth.runs.run import Run, create_run
+from anydepth.text.batches import BatchStream
 from anydepth.text.prepared import PreparedData
+from anydepth.training import loop
 from anydepth.training.loop import Training
 from anydepth.training.regrouping import Grouping, regrouped
 from anydepth.training.reporting import RecentMeans
 from anydepth.training.start import resumed_run, train_run
+from anydepth.training.state import TrainingProgress, load_state
 
 CONFIG = short_training("training.updates=5", "training.save_every=2", "validation.every=5", "training.final=last")
 ORDER = "the batches come in the same order"
@@ -117,3 +122,19 @@ def test_one_worker_goes_on_with_the_updates_of_two_by_accumulation(
     assert f"resumed with 1 worker instead of 2: {ORDER}, but an update has 1 batch instead of 2 (at most 60 " in log
     assert train_losses(Run(alone))[:2] == train_losses(undisturbed)[:2]
     assert train_losses(Run(alone))[2] != train_losses(undisturbed)[2]
+
+
+@pytest.mark.parametrize(("workers", "is_warned"), [(0, True), (1, False)])
+def test_a_state_from_before_pools_were_dealt_as_now_goes_on_with_a_warning(
+    data: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, is_warned: bool
+) -> None:
+    def loaded(*of: object) -> TrainingProgress:
+        return replace(load_state(*of), workers=workers)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "BatchStream", partial(BatchStream, pool_pairs=8, run_pairs=4))
+    monkeypatch.setattr(loop, "load_state", loaded)
+    run = Run(tmp_path / "run")
+    train_run(run.folder, lambda: create_run(run.folder, short_training("training.updates=2"), data))
+    train_run(run.folder, lambda: resumed_run(run.folder, ["training.updates=3"]))
+    told = (run.folder / "train.log").read_text(encoding="utf-8")
+    assert ("so some pairs of this epoch come twice" in told) == is_warned
