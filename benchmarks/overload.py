@@ -88,7 +88,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--sentences", type=int, default=500)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=600.0, help="of the overload")
-    parser.add_argument("--p99", type=float, default=5.0, help="seconds within which 99% of the met must be met")
+    parser.add_argument("--p99", type=float, default=5.0, help="seconds within which 99%% of the met must be met")
     parser.add_argument("--drift", type=float, default=5.0, help="percent by which the memory may grow")
     parser.add_argument("--recovery", type=float, default=10.0, help="seconds within which it must have recovered")
     return parser.parse_args()

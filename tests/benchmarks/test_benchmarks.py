@@ -10,6 +10,12 @@ from anydepth.inference.engines.native.native_engine import has_native
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.soak
+SCRIPTS = sorted(
+    file
+    for folder in ("benchmarks", "soak")
+    for file in (ROOT / folder).glob("*.py")
+    if "__main__" in file.read_text(encoding="utf-8")
+)
 TINY = ("--rounds", "2", "--sentences", "6", "--length", "5", "--vocab", "50", "--dim", "8", "--threads", "1")
 
 
@@ -104,3 +110,10 @@ def test_serving_has_a_row_for_every_contestant_and_the_bleu_of_both_servers(cli
     ratios = [line for line in lines if "by" in line]
     assert len(ratios) == 4 and [line[-1] for line in ratios] == ["time", "time", "p95", "p95"]
     assert lines[-1][:3] == ["one", "request", "alone:"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_every_script_explains_itself(script: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    finished = subprocess.run([sys.executable, script, "--help"], stdout=subprocess.PIPE, text=True, env=environment)
+    assert finished.returncode == 0 and "usage:" in finished.stdout
