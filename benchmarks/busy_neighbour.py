@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WORK = ("train", "translate")
 PLACES = ("alone", "busy")
-NEIGHBOUR = "while True: pass"
+NEIGHBOUR = "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass"  # ends with who started it
 READ_BY_OPENMP = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 CONTESTANTS = {
     "torch's own": {},
