@@ -1,5 +1,7 @@
 """Workers in this process, and a small run to work with: the logic of jobs without processes."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -64,6 +66,16 @@ def inline(accident: Callable[[Any], str | None] = lambda piece: None, done: lis
         yield InlineCrew(job.worker(), accident, done=[] if done is None else done)
 
     return muster
+
+
+def killed_on_ray(script: str, *, size: float) -> str:
+    """What a script of soak/ says that kills nodes, workers and drivers on a Ray cluster, and must find
+    all well."""
+    command = [sys.executable, SAMPLES.parents[1] / "soak" / script, "--on", "ray", "--size", str(size)]
+    finished = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert finished.returncode == 0, finished.stdout[-4000:]
+    assert "3 of 3 kills hit (driver 1, node 1, worker 1)" in finished.stdout
+    return finished.stdout
 
 
 def expected(translator: Translator, lines: list[str], settings: BulkSettings = SMALL) -> bytes:
