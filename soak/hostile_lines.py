@@ -17,7 +17,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from killing.bulk_jobs import WORDS, command, environment, translated
+from killing.bulk_jobs import command, translated
+from killing.crew_trials import WORDS, environment
 
 FULL_SIZE = 100_000
 LONGEST = 20_000  # characters

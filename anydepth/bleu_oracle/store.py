@@ -16,7 +16,7 @@ class ScoreStore:
     whole or not at all."""
 
     def __init__(self, run: Run, recipe: ScoreRecipe, blocks: int) -> None:
-        self.run, self.recipe = run, recipe
+        self.run, self.recipe, self.blocks = run, recipe, blocks
         nothing = ScoreTable(torch.zeros(0, dtype=torch.long), torch.zeros(0, blocks, dtype=torch.float64))
         self.tables = dict.fromkeys(SPLITS, nothing)
         self.nothing = nothing

@@ -1,30 +1,78 @@
-"""Those who translate shards, wherever they are: what a job asks of them, and what it hears."""
+"""Those who do the work of a job, wherever they are: what a job tells them, what it asks of them, and
+what it hears."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-from anydepth.bulk.inputs import Shard
-from anydepth.bulk.job_folder import Receipt
-from anydepth.bulk.shard_work import ShardJob
+import torch
+
+from anydepth import __version__
+from anydepth.errors import AnydepthError
 
 MOST_FALSE_STARTS = 3  # of workers in a row, before the job gives up
 
 
-@dataclass(frozen=True)
-class ShardOutcome:
-    """What came of a shard that was given to a worker: its receipt, or the reason why there is none.
-    `is_held` says that another process is at work on it, `is_lost` that the worker is gone."""
+class WorkPiece(Protocol):
+    """What a worker does at a time: a shard of a text, or some pairs to score."""
 
-    shard: Shard
-    receipt: Receipt | None = None
+    @property
+    def place(self) -> str:
+        """Where it is, for people; no other piece of the job has the same."""
+
+    @property
+    def records(self) -> int:
+        """How many sentences it has."""
+
+
+Work = TypeVar("Work", bound=WorkPiece)
+Made = TypeVar("Made")  # what comes of a piece, plain values that go from one process to another
+
+
+class WorkIsHeld(AnydepthError):  # noqa: N818
+    """Another process is at work on the piece."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrewJob(ABC, Generic[Work, Made]):
+    """All that a worker has to know, as plain values that go to other machines. Folders are whole
+    paths, which must lead to the same folders there; the values say which job it is, so that nobody
+    does another one's work."""
+
+    version: str = __version__
+    threads: int = 1
+
+    @abstractmethod
+    def loaded(self) -> Callable[[Work], Made]:
+        """What does a piece, with all that it takes in memory; a model that is another one than the
+        job's is refused."""
+
+    def worker(self) -> Callable[[Work], Made]:
+        """`loaded`, in a process that has the job's version and takes its number of threads."""
+        if self.version != __version__:
+            raise AnydepthError(
+                f"the job is of anydepth {self.version} and a worker has {__version__}; install one version everywhere"
+            )
+        torch.set_num_threads(self.threads)
+        return self.loaded()
+
+
+@dataclass(frozen=True)
+class WorkOutcome(Generic[Work, Made]):
+    """What came of a piece that was given to a worker: what it made, or the reason why there is
+    nothing. `is_held` says that another process is at work on it, `is_lost` that the worker is gone."""
+
+    piece: Work
+    made: Made | None = None
     reason: str = ""
     is_held: bool = False
     is_lost: bool = False
 
 
-class Crew(Protocol):
+@runtime_checkable
+class Crew(Protocol[Work, Made]):
     """Workers that were started; those that are lost are replaced."""
 
     @property
@@ -33,17 +81,22 @@ class Crew(Protocol):
 
     @property
     def idle(self) -> int:
-        """How many wait for a shard."""
+        """How many wait for a piece."""
 
-    def give(self, shard: Shard) -> None:
-        """Hands a shard to one that waits."""
+    def give(self, piece: Work) -> None:
+        """Hands a piece to one that waits."""
 
     def keep(self) -> None:
         """Keeps those that wait from leaving; called often while there is nothing to give."""
 
-    def wait(self, seconds: float) -> list[ShardOutcome]:
-        """What has come of shards since the last call; waits for something to happen, at most so
+    def wait(self, seconds: float) -> list[WorkOutcome[Work, Made]]:
+        """What has come of pieces since the last call; waits for something to happen, at most so
         long."""
 
 
-Muster = Callable[[ShardJob], AbstractContextManager[Crew]]
+@runtime_checkable
+class Muster(Protocol):
+    """Where the work of a job is done: gives the crew for it, which ends with the block."""
+
+    def __call__(self, job: CrewJob[Work, Made]) -> AbstractContextManager[Crew[Work, Made]]:
+        """The crew of a job."""

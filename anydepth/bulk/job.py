@@ -2,12 +2,13 @@
 job that was killed goes on with what is missing."""
 
 import time
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from anydepth.bulk.crew import Crew, Muster, ShardOutcome
+from anydepth.bulk.crew import Crew, Muster, WorkOutcome
+from anydepth.bulk.dispatch import Dispatch
 from anydepth.bulk.inputs import Shard, find_inputs
 from anydepth.bulk.job_folder import JobFolder, LineProblem, Receipt
 from anydepth.bulk.local_crew import on_this_machine
@@ -15,11 +16,9 @@ from anydepth.bulk.planning import BulkPlan, BulkSettings, Survey, check_same, m
 from anydepth.errors import UsageError
 from anydepth.files.locks import one_writer
 from anydepth.inference.translator import Translator
-from anydepth.messages.progress import ProgressBar
 from anydepth.messages.say import Say, say_nothing
 from anydepth.messages.times import describe_seconds
 
-PAUSE = 1.0  # seconds between two looks at shards that others hold
 REMINDER = 60.0  # seconds between two words about such a shard
 MOST_UNBEGUN = 20  # times that a shard may be given to workers that are gone, before that counts as a try
 
@@ -58,20 +57,6 @@ class BulkResult:
         self.failed_lines |= {f"{name} line {each.line:,}": each.reason for each in problems}
 
 
-class BulkProgress(ProgressBar):
-    """How many sentences are translated, by how many workers, and what failed."""
-
-    def __init__(self, total: int, crew: Crew, result: BulkResult, say: Say) -> None:
-        super().__init__(total, "sentences", say)
-        self.crew, self.result = crew, result
-
-    @property
-    def text(self) -> str:
-        """The state of things in one line."""
-        failures = len(self.result.failed_shards) + len(self.result.failed_lines)
-        return f"{super().text}  {self.crew.workers} workers  {failures} failures"
-
-
 def translate_bulk(
     translator: Translator,
     inputs: Sequence[str | Path],
@@ -104,7 +89,7 @@ def translate_bulk(
             say(f"{survey.shards:,} shards are done already; going on with the rest")
         started = time.monotonic()
         with (muster or on_this_machine(say=say))(plan.job) as crew:
-            Dispatch(plan, survey, crew, result, say).go()
+            ShardDispatch(plan, survey, crew, result, say).go()
         result.seconds = time.monotonic() - started
         say(told(result))
     return result
@@ -127,78 +112,61 @@ def has_files(folder: Path) -> bool:
     return any(not each.name.startswith(".") for each in folder.iterdir())
 
 
-class Dispatch:
-    """The shards of a job on their way to workers and back."""
+class ShardDispatch(Dispatch[Shard, Receipt]):
+    """The shards of a job on their way to workers and back. Processes of a job that was killed finish
+    what they have; what they hold is waited for."""
 
-    def __init__(self, plan: BulkPlan, survey: Survey, crew: Crew, result: BulkResult, say: Say) -> None:
-        self.plan, self.crew, self.result, self.say = plan, crew, result, say
+    def __init__(
+        self, plan: BulkPlan, survey: Survey, crew: Crew[Shard, Receipt], result: BulkResult, say: Say
+    ) -> None:
+        shards, retries = plan.shards(survey, meanwhile=crew.keep), plan.settings.retries
+        super().__init__(shards, crew, self.note, total=survey.records, retries=retries, say=say)
+        self.plan, self.result, self.failed = plan, result, result.failed_shards
         self.folder: JobFolder = plan.folder
-        self.fresh: Iterator[Shard] = plan.shards(survey, meanwhile=crew.keep)
-        self.again: deque[Shard] = deque()
-        self.held: list[Shard] = []  # by processes of a job that was killed, which finish what they have
+        self.held: list[Shard] = []
         self.told_of: dict[str, float] = {}  # when it was last said that a shard is held, by place
-        self.given, self.has_begun = 0, False
-        self.tries: Counter[str] = Counter()
         self.unbegun: Counter[str] = Counter()
         self.begun: dict[str, int] = {}  # how often a shard was begun before it was given, by place
-        self.progress = BulkProgress(survey.records, crew, result, say)
 
-    def go(self) -> None:
-        """Until every shard is done or has failed too often."""
-        with self.progress:
-            while True:
-                while self.crew.idle and (shard := self.next_shard()) is not None:
-                    self.give(shard)
-                if not self.given and not self.held and (shard := self.next_shard()) is not None:
-                    self.again.appendleft(shard)  # there is work, and nobody yet to do it
-                elif not self.given and not self.held:
-                    return
-                for outcome in self.crew.wait(PAUSE):
-                    self.given -= 1
-                    self.heard(outcome)
-                self.look_at_held()
+    @property
+    def failures(self) -> int:
+        return len(self.result.failed_shards) + len(self.result.failed_lines)
 
-    def give(self, shard: Shard) -> None:
-        """Hands a shard to a worker. The first shows that models are loaded: from then on time counts."""
-        if not self.has_begun:
-            self.has_begun, self.progress.started = True, time.monotonic()
-        self.begun[shard.place] = self.folder.times_begun(shard)
-        self.crew.give(shard)
-        self.given += 1
+    @property
+    def is_waiting(self) -> bool:
+        return super().is_waiting or bool(self.held)
 
-    def next_shard(self) -> Shard | None:
+    def give(self, piece: Shard) -> None:
+        self.begun[piece.place] = self.folder.times_begun(piece)
+        super().give(piece)
+
+    def next_piece(self) -> Shard | None:
         """A shard that nobody is at work on; those that are held are put aside."""
-        while True:
-            shard = self.again.popleft() if self.again else next(self.fresh, None)
-            if shard is None:
-                return None
+        while (shard := super().next_piece()) is not None:
             if self.folder.is_held(shard):
                 self.put_aside(shard)
             elif (receipt := self.receipt(shard)) is not None:
-                self.done(receipt)  # by such a process, a moment ago
+                self.done(shard, receipt)  # by such a process, a moment ago
             else:
                 return shard
+        return None
 
-    def heard(self, outcome: ShardOutcome) -> None:
-        """Notes what came of a shard."""
-        shard = outcome.shard
-        if outcome.receipt is not None:
-            self.done(outcome.receipt)
-        elif outcome.is_held:
+    def listen(self) -> None:
+        super().listen()
+        self.look_at_held()
+
+    def heard(self, outcome: WorkOutcome[Shard, Receipt]) -> None:
+        """Notes what came of a shard, which may be done or with others although its worker has
+        nothing to show."""
+        shard = outcome.piece
+        if outcome.is_held:
             self.put_aside(shard)
-        elif (receipt := self.receipt(shard)) is not None:
-            self.done(receipt)  # the worker was lost after it had finished
+        elif outcome.made is None and (receipt := self.receipt(shard)) is not None:
+            self.done(shard, receipt)  # the worker was lost after it had finished
         elif outcome.is_lost and not self.was_begun(shard):
             self.again.append(shard)
         else:
-            self.tries[shard.place] += 1
-            if self.tries[shard.place] < self.plan.settings.retries:
-                self.say(f"{shard.place}: {outcome.reason}; trying again")
-                self.again.append(shard)
-            else:
-                self.result.failed_shards[shard.place] = outcome.reason
-                self.say(f"{shard.place} FAILED: {outcome.reason}; the others continue")
-                self.progress.add(shard.records)
+            super().heard(outcome)
 
     def was_begun(self, shard: Shard) -> bool:
         """Whether the worker that had the shard began it; one that was gone before has not tried it."""
@@ -221,18 +189,18 @@ class Dispatch:
             if self.folder.is_held(shard):
                 self.put_aside(shard)
             elif (receipt := self.receipt(shard)) is not None:
-                self.done(receipt)
+                self.done(shard, receipt)
             else:
                 self.again.append(shard)
 
     def receipt(self, shard: Shard) -> Receipt | None:
         return self.folder.receipt(shard, self.plan.settings.form.ending(shard.kind), self.plan.job.manifest)[0]
 
-    def done(self, receipt: Receipt) -> None:
+    def note(self, shard: Shard, receipt: Receipt) -> None:
+        """Counts a shard that is done, and tells the lines that failed."""
         for problem in receipt.problems:
             self.say(f"{receipt.input} line {problem.line:,} FAILED: {problem.reason}")
         self.result.add(receipt)
-        self.progress.add(receipt.records)
 
 
 def told(result: BulkResult) -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from anydepth.bulk.crew import WorkIsHeld
 from anydepth.bulk.inputs import InputKind, Shard
-from anydepth.errors import AnydepthError, UsageError
+from anydepth.errors import UsageError
 from anydepth.files.atomic import cannot_write, write_text
 from anydepth.files.checksums import bytes_hash, checked_object, file_hash, with_checksum
 from anydepth.files.reading import MEDIUM, Unreadable, check_regular, checked, json_of, read_bytes
@@ -85,10 +86,6 @@ class AttemptNote:
     host: str
     process: int
     at: str
-
-
-class ShardIsHeld(AnydepthError):  # noqa: N818
-    """Another process is at work on the shard."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,7 @@ class JobFolder:
             lock = FileLock(file)
             lock.acquire(timeout=0)
         except Timeout:
-            raise ShardIsHeld(f"{shard.place} is held by another process") from None
+            raise WorkIsHeld(f"{shard.place} is held by another process") from None
         except OSError as error:
             raise cannot_write(file, error) from error
         try:

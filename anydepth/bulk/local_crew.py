@@ -1,21 +1,19 @@
 """Workers that are processes of this machine.
 
 A process for each core with one thread each: they share nothing, so none waits for another at the end
-of a shard, and tokenizing, which holds Python's lock, is done side by side, too.
+of a piece, and tokenizing, which holds Python's lock, is done side by side, too.
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from typing import Any, Generic
 
-from anydepth.bulk.crew import MOST_FALSE_STARTS, Muster, ShardOutcome
-from anydepth.bulk.inputs import Shard
-from anydepth.bulk.job_folder import Receipt, ShardIsHeld
-from anydepth.bulk.shard_work import ShardJob, ShardWorker
+from anydepth.bulk.crew import MOST_FALSE_STARTS, CrewJob, Made, Muster, Work, WorkIsHeld, WorkOutcome
 from anydepth.errors import AnydepthError
 from anydepth.limits import usable_cores
 from anydepth.messages.say import Say, say_nothing
@@ -25,28 +23,28 @@ SPAWN = get_context("spawn")  # a fork would inherit threads of torch that are n
 
 @dataclass(frozen=True)
 class Said:
-    """What a worker says: that it is ready, or what came of its shard."""
+    """What a worker says: that it is ready, or what came of its piece of work."""
 
     is_ready: bool = False
-    receipt: Receipt | None = None
+    made: Any = None
     reason: str = ""
     is_held: bool = False
 
 
 @dataclass
-class LocalWorker:
-    """A process, the way to talk to it, and the shard that it has."""
+class LocalWorker(Generic[Work]):
+    """A process, the way to talk to it, and the piece that it has."""
 
     process: SpawnProcess
     ways: Connection
-    shard: Shard | None = None
+    piece: Work | None = None
     is_ready: bool = False
 
 
-class LocalCrew:
+class LocalCrew(Generic[Work, Made]):
     """So many processes, which end with the block of `local_crew`."""
 
-    def __init__(self, job: ShardJob, *, workers: int, say: Say = say_nothing) -> None:
+    def __init__(self, job: CrewJob[Work, Made], *, workers: int, say: Say = say_nothing) -> None:
         self.job, self.say, self.false_starts = job, say, 0
         self.members = [self._start() for _ in range(workers)]
 
@@ -56,27 +54,27 @@ class LocalCrew:
 
     @property
     def idle(self) -> int:
-        return sum(each.is_ready and each.shard is None for each in self.members)
+        return sum(each.is_ready and each.piece is None for each in self.members)
 
-    def give(self, shard: Shard) -> None:
-        """Hands a shard to a process that waits; one that has just died shows that in `wait`."""
-        member = next(each for each in self.members if each.is_ready and each.shard is None)
-        member.shard = shard
+    def give(self, piece: Work) -> None:
+        """Hands a piece to a process that waits; one that has just died shows that in `wait`."""
+        member = next(each for each in self.members if each.is_ready and each.piece is None)
+        member.piece = piece
         try:
-            member.ways.send(shard)
+            member.ways.send(piece)
         except OSError:
             return
 
     def keep(self) -> None:
         """Processes of this machine wait as long as it takes."""
 
-    def wait(self, seconds: float) -> list[ShardOutcome]:
-        """What the processes said, and the shards of those that ended without a word."""
+    def wait(self, seconds: float) -> list[WorkOutcome[Work, Made]]:
+        """What the processes said, and the pieces of those that ended without a word."""
         ready = wait([each.ways for each in self.members], timeout=seconds)
         found = [self._heard(each) for each in list(self.members) if each.ways in ready]
         return [each for each in found if each is not None]
 
-    def _heard(self, member: LocalWorker) -> ShardOutcome | None:
+    def _heard(self, member: LocalWorker[Work]) -> WorkOutcome[Work, Made] | None:
         try:
             said = member.ways.recv()
         except (EOFError, OSError):
@@ -84,13 +82,13 @@ class LocalCrew:
         if said.is_ready:
             member.is_ready, self.false_starts = True, 0
             return None
-        if member.shard is None:  # it could not load the model
+        if member.piece is None:  # it could not load the model
             self._give_up(member, said.reason)
             return None
-        shard, member.shard = member.shard, None
-        return ShardOutcome(shard, said.receipt, said.reason, said.is_held)
+        piece, member.piece = member.piece, None
+        return WorkOutcome(piece, said.made, said.reason, said.is_held)
 
-    def _lost(self, member: LocalWorker) -> ShardOutcome | None:
+    def _lost(self, member: LocalWorker[Work]) -> WorkOutcome[Work, Made] | None:
         member.process.join()
         code = member.process.exitcode or 0
         reason = f"its worker was ended by signal {-code}" if code < 0 else f"its worker ended with exit code {code}"
@@ -101,9 +99,9 @@ class LocalCrew:
                 self._give_up(member, f"a worker could not be started: {reason}; there may not be memory for {many}")
                 return None
         self.members[self.members.index(member)] = self._start()
-        return None if member.shard is None else ShardOutcome(member.shard, reason=reason, is_lost=True)
+        return None if member.piece is None else WorkOutcome(member.piece, reason=reason, is_lost=True)
 
-    def _give_up(self, member: LocalWorker, reason: str) -> None:
+    def _give_up(self, member: LocalWorker[Work], reason: str) -> None:
         """Goes on without a worker that does not start, unless there is no other."""
         if not self.workers:
             raise AnydepthError(reason)
@@ -113,9 +111,9 @@ class LocalCrew:
         self.false_starts = 0
         self.say(f"{reason}; going on with {len(self.members)} workers")
 
-    def _start(self) -> LocalWorker:
+    def _start(self) -> LocalWorker[Work]:
         here, there = SPAWN.Pipe()
-        process = SPAWN.Process(target=serve_shards, args=(there, self.job), daemon=True)
+        process = SPAWN.Process(target=serve_crew, args=(there, self.job), daemon=True)
         process.start()
         there.close()
         return LocalWorker(process, here)
@@ -133,7 +131,7 @@ def on_this_machine(*, workers: int | None = None, threads: int = 1, say: Say = 
     """Processes of this machine: so many, or as many as its cores give `threads` to."""
 
     @contextmanager
-    def muster(job: ShardJob) -> Iterator[LocalCrew]:
+    def muster(job: CrewJob[Work, Made]) -> Iterator[LocalCrew[Work, Made]]:
         count = workers or max(1, usable_cores() // threads)
         crew = LocalCrew(replace(job, threads=threads), workers=count, say=say)
         try:
@@ -144,28 +142,28 @@ def on_this_machine(*, workers: int | None = None, threads: int = 1, say: Say = 
     return muster
 
 
-def serve_shards(ways: Connection, job: ShardJob) -> None:
+def serve_crew(ways: Connection, job: CrewJob[Work, Made]) -> None:
     """The life of a process: it loads the model and does what it is given, until nobody is there
-    that gives. A shard that it has begun it finishes even then."""
+    that gives. A piece that it has begun it finishes even then."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; who started this one ends it
     try:
         try:
-            worker = ShardWorker(job)
+            do = job.worker()
         except AnydepthError as error:
             ways.send(Said(reason=str(error)))
             return
         ways.send(Said(is_ready=True))
         while True:
-            ways.send(outcome_of(worker, ways.recv()))
+            ways.send(outcome_of(do, ways.recv()))
     except (EOFError, OSError):
         return
 
 
-def outcome_of(worker: ShardWorker, shard: Shard) -> Said:
-    """What came of a shard; whatever goes wrong with it is its own matter."""
+def outcome_of(do: Callable[[Work], Made], piece: Work) -> Said:
+    """What came of a piece; whatever goes wrong with it is its own matter."""
     try:
-        return Said(receipt=worker.do(shard))
-    except ShardIsHeld:
+        return Said(made=do(piece))
+    except WorkIsHeld:
         return Said(is_held=True)
-    except Exception as error:  # told with the place of the shard, after retries
+    except Exception as error:  # told with the place of the piece, after retries
         return Said(reason=str(error) or type(error).__name__)

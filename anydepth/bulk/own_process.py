@@ -2,48 +2,46 @@
 share of the machine already."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Generic
 
 import torch
 
-from anydepth.bulk.crew import ShardOutcome
-from anydepth.bulk.inputs import Shard
-from anydepth.bulk.job_folder import ShardIsHeld
-from anydepth.bulk.shard_work import ShardJob, ShardWorker
+from anydepth.bulk.crew import CrewJob, Made, Work, WorkIsHeld, WorkOutcome
 
 
 @dataclass
-class OwnCrew:
+class OwnCrew(Generic[Work, Made]):
     """One worker, which works while it is waited for; what goes wrong in it ends the job."""
 
-    worker: ShardWorker
-    given: list[Shard] = field(default_factory=list)
+    do: Callable[[Work], Made]
+    given: list[Work] = field(default_factory=list)
     workers: int = 1
 
     @property
     def idle(self) -> int:
         return 1 - len(self.given)
 
-    def give(self, shard: Shard) -> None:
-        self.given.append(shard)
+    def give(self, piece: Work) -> None:
+        self.given.append(piece)
 
     def keep(self) -> None:
         """This process does not leave."""
 
-    def wait(self, seconds: float) -> list[ShardOutcome]:
+    def wait(self, seconds: float) -> list[WorkOutcome[Work, Made]]:
         if not self.given:
             time.sleep(seconds)  # others are at work on what is left
             return []
-        shard = self.given.pop()
+        piece = self.given.pop()
         try:
-            return [ShardOutcome(shard, self.worker.do(shard))]
-        except ShardIsHeld:
-            return [ShardOutcome(shard, is_held=True)]
+            return [WorkOutcome(piece, self.do(piece))]
+        except WorkIsHeld:
+            return [WorkOutcome(piece, is_held=True)]
 
 
 @contextmanager
-def in_this_process(job: ShardJob) -> Iterator[OwnCrew]:
+def in_this_process(job: CrewJob[Work, Made]) -> Iterator[OwnCrew[Work, Made]]:
     """This process, with the threads that it has."""
-    yield OwnCrew(ShardWorker(replace(job, threads=torch.get_num_threads())))
+    yield OwnCrew(replace(job, threads=torch.get_num_threads()).worker())

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from anydepth import __version__
+from anydepth.bulk.dispatch import RETRIES
 from anydepth.bulk.inputs import SHARD_LINES, BulkInput, Shard, require_parquet
 from anydepth.bulk.job_folder import FORMAT, InputRecord, JobFolder, JobManifest, Receipt
 from anydepth.bulk.rows import RowFormat, check_columns
@@ -30,7 +30,7 @@ class BulkSettings:
     decoding: DecodingOptions = AS_CONFIGURED
     form: RowFormat = AS_TEXT
     shard_lines: int = SHARD_LINES
-    retries: int = 3
+    retries: int = RETRIES
 
     def __post_init__(self) -> None:
         for name, value in (("--shard-lines", self.shard_lines), ("--retries", self.retries)):
@@ -116,7 +116,6 @@ def make_plan(translator: Translator, inputs: Sequence[BulkInput], to: Path, set
         best=decoding.best,
         vocabulary=vocabulary,
         form=settings.form,
-        version=__version__,
         model=model_record(translator.run, vocabulary),
     )
     marks = {each.name: mark_of(each.path) for each in inputs}

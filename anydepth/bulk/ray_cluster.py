@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from anydepth.errors import UsageError
+from anydepth.errors import AnydepthError, Interrupted, UsageError
 
 PATIENCE = 5.0  # seconds that the address has to answer
 OBJECT_STORE = 2**28  # bytes, of a cluster that is started here: what is handed over is small
@@ -33,17 +33,26 @@ def ray_cluster(address: str | None = None, *, cores: int | None = None, namespa
     handlers = own_handlers()
     for name, value in STARTED_WITH.items():
         os.environ.setdefault(name, value)
-    options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False, "logging_level": "CRITICAL"}
     if address is None:  # "local", or Ray would join whatever cluster it finds on this machine
         options |= {"include_dashboard": False, "num_cpus": cores, "object_store_memory": OBJECT_STORE}
     try:
         ray.init(address=address or "local", **options)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise UsageError(cannot_connect(address, error)) from error
+    except Interrupted:
+        raise
+    except Exception as error:  # of any kind: that of a node that does not start in time is a bare Exception
+        stopped = error.__cause__ or error.__context__
+        if isinstance(stopped, Interrupted):  # Ray passes on what a signal raised as the cause of a SystemError
+            raise stopped from None
+        raise AnydepthError(cannot_connect(address, error)) from error
     finally:
         put_handlers_back(handlers)
     try:
         yield ray
+    except ray.exceptions.RayError as error:  # crews and places hear of lost workers; this is the cluster itself
+        raise AnydepthError(
+            f"the Ray cluster does not answer any more: {first_line(error)}; the same command goes on when it is back"
+        ) from error
     finally:
         ray.shutdown()
         put_handlers_back(handlers)
@@ -74,13 +83,19 @@ def check_answers(address: str) -> None:
 
 def cannot_connect(address: str | None, error: Exception) -> str:
     """Why there is no cluster to work on, and what to do."""
-    reason = str(getattr(error, "strerror", None) or error or type(error).__name__).strip().split("\n")[0]
+    reason = first_line(error)
     if address is None:
         return f"a Ray cluster cannot be started here: {reason}; start one with `ray start --head` and give --address"
     return (
         f"no Ray cluster answers at --address {address}: {reason}; start one with `ray start --head`, "
         "or leave --address out to start one for this command"
     )
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without what Ray tells of its causes in further lines."""
+    text = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
+    return text.split("\n")[0].rstrip(".")
 
 
 def own_handlers() -> dict[int, Any]:

@@ -1,6 +1,6 @@
 """Workers that are actors of a Ray cluster.
 
-They are detached: when the process that gives them shards is killed, each finishes the shard that it
+They are detached: when the process that gives them work is killed, each finishes the piece that it
 has, and a job that goes on takes them over. Without a word from anybody they end by themselves.
 """
 
@@ -12,13 +12,11 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Generic
 
-from anydepth.bulk.crew import MOST_FALSE_STARTS, Muster, ShardOutcome
-from anydepth.bulk.inputs import Shard
+from anydepth.bulk.crew import MOST_FALSE_STARTS, CrewJob, Made, Muster, Work, WorkOutcome
 from anydepth.bulk.local_crew import Said, outcome_of
 from anydepth.bulk.ray_cluster import ray_cluster
-from anydepth.bulk.shard_work import ShardJob, ShardWorker
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.checksums import bytes_hash
 from anydepth.messages.say import Say, say_nothing
@@ -28,19 +26,19 @@ GREETING = 5.0  # seconds between two words to every actor, and looks at how lar
 PATIENCE = 60.0  # seconds without a word, after which an actor that has nothing to do ends
 
 
-class RayWorker:
+class RayWorker(Generic[Work, Made]):
     """An actor: a worker, and a watch over whether anybody still wants it."""
 
-    def __init__(self, job: ShardJob) -> None:
-        self.worker = ShardWorker(job)
+    def __init__(self, job: CrewJob[Work, Made]) -> None:
+        self.work = job.worker()
         self.heard, self.at_work = time.monotonic(), threading.Lock()
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def do(self, shard: Shard) -> Said:
-        """What came of a shard; one that was given by a job that was killed is finished before."""
+    def do(self, piece: Work) -> Said:
+        """What came of a piece; one that was given by a job that was killed is finished before."""
         with self.at_work:
             try:
-                return outcome_of(self.worker, shard)
+                return outcome_of(self.work, piece)
             finally:
                 self.heard = time.monotonic()
 
@@ -56,19 +54,19 @@ class RayWorker:
 
 
 @dataclass
-class RayMember:
-    """An actor, what it was asked last and has not answered, and the shard that it has."""
+class RayMember(Generic[Work]):
+    """An actor, what it was asked last and has not answered, and the piece that it has."""
 
     actor: Any
     asked: Any
-    shard: Shard | None = None
+    piece: Work | None = None
     is_ready: bool = False
 
 
-class RayCrew:
+class RayCrew(Generic[Work, Made]):
     """Actors of a cluster: so many, or as many as it has room for, also when it grows."""
 
-    def __init__(self, ray: Any, job: ShardJob, *, workers: int | None, say: Say = say_nothing) -> None:
+    def __init__(self, ray: Any, job: CrewJob[Work, Made], *, workers: int | None, say: Say = say_nothing) -> None:
         self.ray, self.job, self.wanted, self.say = ray, job, workers, say
         check_threads(job.threads, node_cores(ray))
         self.prefix = prefix_of(job)
@@ -77,7 +75,7 @@ class RayCrew:
         self.options = {"namespace": NAMESPACE, "lifetime": "detached", "num_cpus": job.threads}
         self.options |= {"max_restarts": 0, "max_concurrency": 4}  # one at work, one queued, and greetings
         names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if self._is_own(each)]
-        self.members = [member for name in names if (member := self._adopted(name)) is not None]
+        self.members: list[RayMember[Work]] = [member for name in names if (member := self._adopted(name)) is not None]
         self._grow()
 
     def _is_own(self, named: dict[str, str]) -> bool:
@@ -89,15 +87,15 @@ class RayCrew:
 
     @property
     def idle(self) -> int:
-        return sum(each.is_ready and each.shard is None for each in self.members)
+        return sum(each.is_ready and each.piece is None for each in self.members)
 
-    def give(self, shard: Shard) -> None:
-        """Hands a shard to an actor that waits."""
-        member = next(each for each in self.members if each.is_ready and each.shard is None)
-        member.shard, member.asked = shard, member.actor.do.remote(shard)
+    def give(self, piece: Work) -> None:
+        """Hands a piece to an actor that waits."""
+        member = next(each for each in self.members if each.is_ready and each.piece is None)
+        member.piece, member.asked = piece, member.actor.do.remote(piece)
 
-    def wait(self, seconds: float) -> list[ShardOutcome]:
-        """What the actors answered, and the shards of those that were lost."""
+    def wait(self, seconds: float) -> list[WorkOutcome[Work, Made]]:
+        """What the actors answered, and the pieces of those that were lost."""
         self.keep()
         waiting = [each.asked for each in self.members if each.asked is not None]
         if not waiting:
@@ -115,7 +113,7 @@ class RayCrew:
         except SystemError as error:  # Ray's way to pass on what a signal raised while it waited
             raise error.__cause__ or error.__context__ or error from None
 
-    def _heard(self, member: RayMember) -> ShardOutcome | None:
+    def _heard(self, member: RayMember[Work]) -> WorkOutcome[Work, Made] | None:
         try:
             said = self.ray.get(member.asked)
         except self.ray.exceptions.RayError as error:
@@ -124,11 +122,11 @@ class RayCrew:
         if not member.is_ready:
             member.is_ready, self.false_starts = True, 0
             return None
-        shard, member.shard = member.shard, None
-        assert shard is not None and isinstance(said, Said)
-        return ShardOutcome(shard, said.receipt, said.reason, said.is_held)
+        piece, member.piece = member.piece, None
+        assert piece is not None and isinstance(said, Said)
+        return WorkOutcome(piece, said.made, said.reason, said.is_held)
 
-    def _lost(self, member: RayMember, error: Exception) -> ShardOutcome | None:
+    def _lost(self, member: RayMember[Work], error: Exception) -> WorkOutcome[Work, Made] | None:
         reason = str(error).strip().split("\n")[-1].strip() or type(error).__name__
         if not member.is_ready:
             self.false_starts += 1
@@ -137,9 +135,9 @@ class RayCrew:
         self._dismiss(member)
         self.members.remove(member)
         self._grow()
-        if member.shard is None:
+        if member.piece is None:
             return None
-        return ShardOutcome(member.shard, reason=f"its worker was lost: {reason}", is_lost=True)
+        return WorkOutcome(member.piece, reason=f"its worker was lost: {reason}", is_lost=True)
 
     def _give_up(self, reason: str) -> None:
         """Goes on with one worker less, unless none has ever started."""
@@ -155,7 +153,7 @@ class RayCrew:
             actor = self.kind.options(name=name, **self.options).remote(self.job)
             self.members.append(RayMember(actor, actor.greet.remote()))
 
-    def _adopted(self, name: str) -> RayMember | None:
+    def _adopted(self, name: str) -> RayMember[Work] | None:
         try:
             actor = self.ray.get_actor(name, namespace=NAMESPACE)
         except ValueError:  # it has ended since it was listed
@@ -172,7 +170,7 @@ class RayCrew:
                 each.actor.greet.remote()
         self._grow()
 
-    def _dismiss(self, member: RayMember) -> None:
+    def _dismiss(self, member: RayMember[Work]) -> None:
         with suppress(self.ray.exceptions.RayError, ValueError):
             self.ray.kill(member.actor)
 
@@ -199,10 +197,11 @@ def check_threads(threads: int, cores: list[int]) -> None:
         )
 
 
-def prefix_of(job: ShardJob) -> str:
+def prefix_of(job: CrewJob[Work, Made]) -> str:
     """How the names of a job's actors begin: by all that they were started with, so that no other job
     takes them over."""
-    return bytes_hash(json.dumps(asdict(job), sort_keys=True, default=str).encode())[:16]
+    values = {"kind": type(job).__name__, **asdict(job)}
+    return bytes_hash(json.dumps(values, sort_keys=True, default=str).encode())[:16]
 
 
 def on_ray(
@@ -211,7 +210,7 @@ def on_ray(
     """Actors of the Ray cluster at `address`, or of one that is started for the job."""
 
     @contextmanager
-    def muster(job: ShardJob) -> Iterator[RayCrew]:
+    def muster(job: CrewJob[Work, Made]) -> Iterator[RayCrew[Work, Made]]:
         cores = None if workers is None else workers * threads
         with ray_cluster(address, cores=cores, namespace=NAMESPACE) as ray:
             crew = RayCrew(ray, replace(job, threads=threads), workers=workers, say=say)

@@ -1,12 +1,12 @@
 """The work on one shard, the same wherever it is done: a worker loads the model once and translates
 shards one after the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anydepth import __version__
+from anydepth.bulk.crew import CrewJob
 from anydepth.bulk.inputs import Shard
 from anydepth.bulk.job_folder import MOST_PROBLEMS, JobFolder, Receipt, output_record
 from anydepth.bulk.rows import RowFormat, rows_of
@@ -20,11 +20,9 @@ from anydepth.search.decoding import DecodingOptions
 from anydepth.vocabulary.names import FULL
 
 
-@dataclass(frozen=True)
-class ShardJob:
-    """All that a worker has to know, as plain values that go to other machines. Folders are whole
-    paths, which must lead to the same folders there; `version`, `model` and `manifest` say which job
-    it is, so that nobody does another one's work."""
+@dataclass(frozen=True, kw_only=True)
+class ShardJob(CrewJob[Shard, Receipt]):
+    """The job of translating shards: the model, the search, and the folder that its output goes to."""
 
     run: Path
     folder: Path
@@ -37,10 +35,11 @@ class ShardJob:
     best: int | None
     vocabulary: str | None
     form: RowFormat
-    version: str
     model: dict[str, str]
     manifest: str = ""  # the fingerprint of the whole manifest
-    threads: int = 1
+
+    def loaded(self) -> Callable[[Shard], Receipt]:
+        return ShardWorker(self).do
 
     @property
     def decoding(self) -> DecodingOptions:
@@ -57,14 +56,7 @@ class ShardWorker:
     """A loaded model that translates shards."""
 
     def __init__(self, job: ShardJob) -> None:
-        import torch
-
-        torch.set_num_threads(job.threads)
         self.job, self.folder = job, JobFolder(job.folder)
-        if job.version != __version__:
-            raise AnydepthError(
-                f"the job is of anydepth {job.version} and a worker has {__version__}; install one version everywhere"
-            )
         self.translator = Translator.load(job.run, engine=job.engine, int8=job.int8, threads=job.threads)
         assert self.translator.run is not None, "it was loaded from one"
         if model_record(self.translator.run, job.vocabulary or FULL) != job.model:

@@ -1,11 +1,12 @@
 """The verb `anydepth bulk`: files of any size, in shards, on this machine or on a Ray cluster."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anydepth.cli.options import (
+    Address,
     AverageExit,
     BatchTokens,
     Beam,
@@ -15,10 +16,15 @@ from anydepth.cli.options import (
     Int8,
     LengthPenalty,
     PolicyName,
+    Retries,
     RunFolder,
+    Threads,
     TimeShare,
     Vocabulary,
+    Where,
+    Workers,
     examples,
+    muster_of,
     say,
     tell_if_unfinished,
     wish_of,
@@ -26,10 +32,9 @@ from anydepth.cli.options import (
 )
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 from anydepth.inference.engines.names import AUTOMATIC
-from anydepth.limits import MOST_BEAM, MOST_JOBS, MOST_THREADS, MOST_UPDATES
+from anydepth.limits import MOST_BEAM, MOST_UPDATES
 
 if TYPE_CHECKING:
-    from anydepth.bulk.crew import Muster
     from anydepth.bulk.job import BulkResult
 
 EXAMPLES = examples(
@@ -44,14 +49,6 @@ Inputs = Annotated[
     ),
 ]
 JobPlace = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the job; given again, it goes on.")]
-Where = Annotated[Literal["local", "ray"], typer.Option(help="local: this machine's cores. ray: a Ray cluster.")]
-Address = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="With --on ray: that of a cluster. Default: start one.")
-]
-Workers = Annotated[
-    int | None, typer.Option(min=1, max=MOST_JOBS, help="Models at work side by side. Default: one per core.")
-]
-Threads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of each worker.")]
 Best = Annotated[int, typer.Option(min=1, max=MOST_BEAM, help="Translations to give for each line (with --json).")]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Text, tokens, exits and scores as one JSON object per line or row.")
@@ -59,9 +56,6 @@ AsJson = Annotated[
 Field = Annotated[str, typer.Option(help="The field or column of .jsonl and .parquet with the sentence.")]
 Into = Annotated[str, typer.Option(help="The field or column that gets the translation.")]
 ShardLines = Annotated[int, typer.Option(min=1, max=MOST_UPDATES, help="Lines of a shard.")]
-Retries = Annotated[
-    int, typer.Option(min=1, max=1000, help="How often a shard is tried before it is reported as failed.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -120,20 +114,6 @@ def bulk(
         raise Interrupted(f"stopped; what is done stays in {to}, and the same command goes on with the rest") from error
     if result.has_failed:
         raise AnydepthError(failures(result))
-
-
-def muster_of(on: str, address: str | None, workers: int | None, threads: int) -> "Muster":
-    """Where shards are translated."""
-    from anydepth.bulk.local_crew import on_this_machine
-    from anydepth.bulk.ray_cluster import require_ray
-    from anydepth.bulk.ray_crew import on_ray
-
-    if on == "ray":
-        require_ray()
-        return on_ray(address=address, workers=workers, threads=threads, say=say)
-    if address is not None:
-        raise UsageError(f"--address {address} is of a Ray cluster; give --on ray with it")
-    return on_this_machine(workers=workers, threads=threads, say=say)
 
 
 def failures(result: "BulkResult") -> str:

@@ -5,17 +5,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from anydepth.errors import UsageError
 from anydepth.exits.names import POLICY_FORMS
 from anydepth.inference.engines.names import AUTOMATIC, ENGINE_NOTES, INT8_ENGINES, enumerated, noted_engine
-from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM
+from anydepth.limits import MOST_BATCH_TOKENS, MOST_BEAM, MOST_JOBS, MOST_THREADS
 from anydepth.vocabulary.names import VOCABULARY_FORMS
 
 if TYPE_CHECKING:
+    from anydepth.bulk.crew import Muster
     from anydepth.exits.policies import Policy
     from anydepth.inference.translator import Translator
     from anydepth.runs.operating_points import Wish
@@ -76,6 +77,18 @@ BatchTokens = Annotated[
     int | None, typer.Option(min=1, max=MOST_BATCH_TOKENS, help="Source tokens times beam that are searched together.")
 ]
 
+Where = Annotated[Literal["local", "ray"], typer.Option(help="local: this machine's cores. ray: a Ray cluster.")]
+Address = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="With --on ray: that of a cluster. Default: start one.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=MOST_JOBS, help="Models at work side by side. Default: one per core.")
+]
+Threads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of each worker.")]
+Retries = Annotated[
+    int, typer.Option(min=1, max=1000, help="How often a shard or part is tried before it is reported as failed.")
+]
+
 
 def examples(*commands: str) -> str:
     """The last lines of a help text; the control character keeps the commands from being
@@ -118,6 +131,20 @@ def tell_if_unfinished(run: Path) -> None:
             f"the training of {run} was interrupted at update {update:,}; go on with `anydepth train --resume "
             f"--to {run}`"
         )
+
+
+def muster_of(on: str, address: str | None, workers: int | None, threads: int) -> "Muster":
+    """Where --on, --address, --workers and --threads have the work done."""
+    from anydepth.bulk.local_crew import on_this_machine
+    from anydepth.bulk.ray_cluster import require_ray
+    from anydepth.bulk.ray_crew import on_ray
+
+    if on == "ray":
+        require_ray()
+        return on_ray(address=address, workers=workers, threads=threads, say=say)
+    if address is not None:
+        raise UsageError(f"--address {address} is of a Ray cluster; give --on ray with it")
+    return on_this_machine(workers=workers, threads=threads, say=say)
 
 
 def wish_of(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anydepth.bleu_oracle.scoring import ScoreSettings, score_exits
+from anydepth.bulk.own_process import in_this_process
 from anydepth.experiments.definition import Study
 from anydepth.experiments.distilling import distilled_data
 from anydepth.experiments.measuring import measure_run
@@ -288,7 +289,8 @@ class ScoreStep(StudyStep):
         return self.folder.run(self.run) / "exit_scores.safetensors"
 
     def perform(self, *, say: Say) -> None:
-        score_exits(self.folder.run(self.run), ScoreSettings(sentences=SCORED_SENTENCES), say=say)
+        settings = ScoreSettings(sentences=SCORED_SENTENCES)
+        score_exits(self.folder.run(self.run), settings, muster=in_this_process, say=say)
 
 
 class WordsStep(StudyStep):

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from bleu_oracle.scored import TRAIN, VALID, same, scored
 from evaluation.translators import make_run
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from tiny import BLOCKS, exit_code_of, in_own_process, prepare_tiny, short_training, signal_at_write, train
 
-from anydepth.bleu_oracle import scoring
-from anydepth.bleu_oracle.scoring import ScoreSettings, SentenceScorer, missing_pairs, score_exits
+from anydepth.bleu_oracle.score_work import PartScorer, ScorePart, ScoreRows, SentenceScorer
+from anydepth.bleu_oracle.scoring import ScoreSettings, missing_pairs, score_exits
 from anydepth.bleu_oracle.store import ScoreStore
 from anydepth.bleu_oracle.summary import ScoreSummary, summarise, summary_json, summary_table
 from anydepth.bleu_oracle.table import ExitScores, ScoreRecipe, ScoreTable, load_scores
@@ -26,17 +27,6 @@ from anydepth.messages import progress
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.run import Run, create_run, training_data
 from anydepth.search.decoding import DecodingOptions
-
-TRAIN, VALID = 40, 5
-SMALL = ScoreSettings(metric="chrf", part=7)
-
-
-def scored(
-    run: Run, settings: ScoreSettings = SMALL, *, overwrite: bool = False, data: Path | None = None
-) -> tuple[ExitScores, list[str]]:
-    """The scores, and all that was said."""
-    said: list[str] = []
-    return score_exits(run.folder, settings, data_folder=data, overwrite=overwrite, say=said.append), said
 
 
 @pytest.fixture(scope="module")
@@ -55,29 +45,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = create_run(folder / "run", short_training(*changes, "training.final=last", "training.exit_weights=n"), data)
     train(run, data)
     return run
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with random weights and the scores of all pairs, which tests only read."""
-    run = make_run(tmp_path_factory.mktemp("whole"))
-    scored(run)
-    return run
-
-
-@pytest.fixture
-def own(whole: Run, tmp_path: Path) -> Run:
-    """A copy of that run without scores."""
-    run = Run(Path(shutil.copytree(whole.folder, tmp_path / "own")))
-    run.seal.remove([run.scores_file])
-    return run
-
-
-def same(found: ExitScores, expected: ExitScores) -> bool:
-    return found.recipe == expected.recipe and all(
-        mine.pairs.equal(theirs.pairs) and mine.scores.equal(theirs.scores)
-        for mine, theirs in zip(found.tables.values(), expected.tables.values(), strict=True)
-    )
 
 
 @pytest.mark.parametrize(
@@ -159,15 +126,15 @@ def watch_pairs(monkeypatch: pytest.MonkeyPatch, *, stop_before: int = 10**9) ->
     """A list that receives the pairs that are decoded; that of a part beyond `stop_before` is
     interrupted."""
     decoded: list[int] = []
-    score, calls = scoring.scored_pairs, iter(range(10**9))
+    do, calls = PartScorer.do, iter(range(10**9))
 
-    def watched(translator, data, split, numbers, settings, scorer):  # type: ignore[no-untyped-def]
+    def watched(worker: PartScorer, part: ScorePart) -> ScoreRows:
         if next(calls) >= stop_before:
             raise Interrupted("stopped")
-        decoded.extend(numbers.tolist())
-        return score(translator, data, split, numbers, settings, scorer)
+        decoded.extend(part.pairs)
+        return do(worker, part)
 
-    monkeypatch.setattr(scoring, "scored_pairs", watched)
+    monkeypatch.setattr(PartScorer, "do", watched)
     return decoded
 
 

@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from bulk.crews import SAMPLES, SMALL, InlineCrew, Killed, expected, joined, lines_of
 
+from anydepth.bulk.crew import CrewJob, Made, Work
 from anydepth.bulk.inputs import Shard
 from anydepth.bulk.job import BulkResult, translate_bulk
 from anydepth.bulk.local_crew import LocalCrew, LocalWorker, Said
-from anydepth.bulk.shard_work import ShardJob, ShardWorker
 from anydepth.errors import AnydepthError
 from anydepth.inference.translator import Translator
 
@@ -26,13 +27,15 @@ def text(tmp_path: Path) -> Path:
     return file
 
 
-def job_with(accident: Callable[[Shard], str | None], text: Path) -> tuple[BulkResult, InlineCrew, Translator]:
+def job_with(
+    accident: Callable[[Shard], str | None], text: Path
+) -> tuple[BulkResult, InlineCrew[Any, Any], Translator]:
     """A job whose worker is lost before it begins the shards that have an accident."""
-    translator, crews = Translator.load(SAMPLES / "runs" / "exits", threads=1), list[InlineCrew]()
+    translator, crews = Translator.load(SAMPLES / "runs" / "exits", threads=1), list[InlineCrew[Any, Any]]()
 
     @contextmanager
-    def muster(job: ShardJob) -> Iterator[InlineCrew]:
-        crews.append(InlineCrew(ShardWorker(job), accident, is_lost=True))
+    def muster(job: CrewJob[Work, Made]) -> Iterator[InlineCrew[Work, Made]]:
+        crews.append(InlineCrew(job.worker(), accident, is_lost=True))
         yield crews[0]
 
     return translate_bulk(translator, [text], text.parent / "job", SMALL, muster=muster), crews[0], translator
@@ -67,14 +70,14 @@ def test_workers_are_kept_while_done_shards_are_passed_over(text: Path) -> None:
     assert joined(result, "in.de") == expected(translator, lines_of(text))
 
 
-class StartsLike(LocalCrew):
+class StartsLike(LocalCrew[Any, Any]):
     """Processes that are none: each says what is next in `words`, the last again and again, or ends
     without a word at None."""
 
     words: tuple[Said | None, ...] = ()
     started = 0
 
-    def _start(self) -> LocalWorker:
+    def _start(self) -> LocalWorker[Any]:
         here, there = Pipe()
         said = self.words[min(self.started, len(self.words) - 1)]
         self.started += 1

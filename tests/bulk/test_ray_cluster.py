@@ -2,11 +2,13 @@
 
 import socket
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from anydepth.bulk.ray_cluster import check_answers, ray_cluster, require_ray
-from anydepth.errors import UsageError
+from anydepth.errors import AnydepthError, Interrupted, UsageError
 
 
 def test_without_ray_one_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,3 +35,62 @@ def test_an_address_where_nothing_listens_is_refused_before_ray_tries_it() -> No
 def test_ray_is_found_where_it_is_installed() -> None:
     ray = pytest.importorskip("ray")
     assert require_ray() is ray
+
+
+class TooLateError(Exception):
+    """What Ray raises of its own."""
+
+
+def ray_that(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Has Ray raise an error while a cluster is started."""
+
+    def init(**options: Any) -> None:
+        raise error
+
+    errors = SimpleNamespace(RayError=TooLateError)
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init, shutdown=lambda: None, exceptions=errors))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            Exception("The current node timed out during startup. Why:\nmore"),
+            "The current node timed out during startup.",
+        ),
+        (TooLateError("Failed to get node info"), "Failed to get node info; start one"),
+        (TimeoutError(), "TimeoutError; start one"),
+        (RuntimeError("no port"), "no port; start one"),
+    ],
+)
+def test_a_cluster_that_does_not_start_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    ray_that(monkeypatch, error)
+    with (
+        pytest.raises(AnydepthError, match=f"^a Ray cluster cannot be started here: {reason}") as raised,
+        ray_cluster(),
+    ):
+        pass
+    assert raised.value.exit_code == 1 and "\n" not in str(raised.value)
+
+
+def test_who_stops_the_command_while_a_cluster_starts_hears_nothing_of_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrapped = SystemError("returned a result with an exception set")
+    wrapped.__cause__ = Interrupted("stopped")
+    for error in (Interrupted("stopped"), wrapped):
+        ray_that(monkeypatch, error)
+        with pytest.raises(Interrupted, match=r"^stopped$"), ray_cluster():
+            pass
+
+
+def test_a_cluster_that_is_lost_meanwhile_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors, init = SimpleNamespace(RayError=TooLateError), lambda **options: None
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init, shutdown=lambda: None, exceptions=errors))
+    with (
+        pytest.raises(AnydepthError, match=r"^the Ray cluster does not answer any more: gone; the same"),
+        ray_cluster(),
+    ):
+        raise TooLateError("gone\nfor good")

@@ -36,11 +36,11 @@ def job_of(translator: Translator, text: Path, to: Path, **changes: object) -> S
 
 def test_a_worker_refuses_another_model_and_another_version(translator: Translator, text: Path, tmp_path: Path) -> None:
     job = job_of(translator, text, tmp_path / "job")
-    ShardWorker(job)
+    job.worker()
     with pytest.raises(AnydepthError, match=r"the job is of anydepth 0\.0\.0 and a worker has"):
-        ShardWorker(replace(job, version="0.0.0"))
+        replace(job, version="0.0.0").worker()
     with pytest.raises(AnydepthError, match="aligned is another model for a worker than for the job"):
-        ShardWorker(replace(job, run=SAMPLES / "runs" / "aligned"))
+        replace(job, run=SAMPLES / "runs" / "aligned").worker()
 
 
 def test_actors_of_another_job_at_the_same_folder_have_another_name(
@@ -88,9 +88,6 @@ def test_shards_of_an_input_that_was_edited_and_restored_are_done_again(
             text.write_bytes(edited)
         seen.append(shard.first)
 
-    def crew_edits(job: ShardJob) -> object:
-        return inline(edit)(job)
-
     class Slow(BulkInput):
         """Reads the input anew for each shard, as a file larger than any buffer is."""
 
@@ -102,7 +99,7 @@ def test_shards_of_an_input_that_was_edited_and_restored_are_done_again(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("anydepth.bulk.inputs.BulkInput", Slow)
         with pytest.raises(AnydepthError, match="was changed while it was translated"):
-            translate_bulk(translator, [text], tmp_path / "job", SMALL, muster=crew_edits)  # type: ignore[arg-type]
+            translate_bulk(translator, [text], tmp_path / "job", SMALL, muster=inline(edit))
     text.write_bytes(right)
     said: list[str] = []
     result = translate_bulk(translator, [text], tmp_path / "job", SMALL, muster=inline(), say=said.append)
