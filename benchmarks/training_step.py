@@ -33,6 +33,7 @@ from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.text.batches import Batch
 from anydepth.text.tokenizer import BOS, EOS, UNK
 from anydepth.training.distributed import Workers
+from anydepth.training.losses import Teacher
 from anydepth.training.objective import ExitRows, ScoredRows, TrainingObjective
 from anydepth.training.state import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
@@ -49,8 +50,10 @@ class PlainObjective(TrainingObjective):
     the logits.
     """
 
-    def decoding_loss(self, every: list[ExitRows], *, is_for_oracle: bool = False) -> ScoredRows:
-        assert not is_for_oracle, "what is timed has no halting module"
+    def decoding_loss(
+        self, every: list[ExitRows], *, is_for_oracle: bool = False, teacher: Teacher | None = None
+    ) -> ScoredRows:
+        assert not is_for_oracle and teacher is None, "what is timed has no halting module and no teacher"
         logits = [F.linear(rows.hidden, self.model.classifier(rows.n)) for rows in every]
         smoothing = self.training_config.label_smoothing
         losses = torch.stack(

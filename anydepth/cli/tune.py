@@ -76,7 +76,7 @@ Decoded = Annotated[
     typer.Option(
         min=1,
         max=MOST_CANDIDATES,
-        help="Candidates that replay decodes in each segment. Default: 3, or 1 for average-exit.",
+        help="Candidates that replay decodes in each segment. Default: 3.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Another seed tries other candidates.")]

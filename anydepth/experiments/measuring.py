@@ -39,7 +39,8 @@ from anydepth.text.prepared import PreparedData
 from anydepth.tuning.tune import TuneSettings, tune_run
 
 SPLITS: tuple[Split, ...] = ("valid", "test")
-TUNING = TuneSettings(objective="average-exit", candidates=3000, segment=0.5)
+# a study tunes many runs: one candidate of each segment is decoded
+TUNING = TuneSettings(objective="average-exit", candidates=3000, segment=0.5, decoded=1)
 
 
 @dataclass(frozen=True)

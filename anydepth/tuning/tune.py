@@ -48,7 +48,7 @@ from anydepth.vocabulary.selection import WordSelection
 # Where nobody says: the width of the segments, and how many candidates are decoded in each. Replay
 # ranks thresholds of the same exits well, and less well which exits should decide.
 SEGMENTS = {"time": 0.05, "flops": 0.05, "average-exit": 0.25}
-DECODED = {"time": 3, "flops": 3, "average-exit": 1}
+DECODED = 3
 CLEARLY = 0.9  # of a time: what is expected to take less is taken to be faster without a look at the clock
 
 
@@ -170,7 +170,7 @@ class Tuner:
         is_fast = isinstance(engine, NativeEngine)
         self.objective: Objective = settings.objective or ("time" if is_fast else "flops")
         self.segment = SEGMENTS[self.objective] if settings.segment is None else settings.segment
-        self.per_segment = DECODED[self.objective] if settings.decoded is None else settings.decoded
+        self.per_segment = DECODED if settings.decoded is None else settings.decoded
         self.decisions = decoded.blocks - 1
         self.timed_numbers = spread_out(decoded.sentences, settings.timed)
         timed = [decoded.sentences[number] for number in self.timed_numbers]

@@ -16,8 +16,9 @@ from killing.processes import check_same, ending_of, finish, is_running, launch,
 from killing.trials import Bench
 
 # What depends on the clock, on the folder and on how often a study was started, and not on what it
-# computed.
-CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second|stamp|command)": [^,\n]*')
+# computed; nor does the revision, which is the repository's when a step ends and so changes with a
+# commit, or an edit, during the hour that the soak takes.
+CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second|stamp|command|revision)": [^,\n]*')
 
 
 class Forked:

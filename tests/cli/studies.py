@@ -14,6 +14,8 @@ from anydepth.experiments.wishes import StudyWishes, planned_study
 
 # What depends on the clock and on how often a study was started, and not on what it computed.
 CLOCK = re.compile(r'"(minutes|training_minutes|tokens_per_second)": [^,\n]*')
+# The repository's when a record was written: a commit or an edit between two studies changes it.
+REVISION = re.compile(r'"revision": [^,\n]*')
 LINE = {"say": lambda line: None}
 
 
@@ -39,9 +41,10 @@ def do_in_this_process(folder: Path) -> None:
 
 
 def without_clock(folder: Path, to: Path) -> Path:
-    """A copy of what a report is made from, without times and the place of the study."""
+    """A copy of what a report is made from, without times, revision and the place of the study."""
     for file in [folder / "study.json", *sorted((folder / "records").rglob("*.json"))]:
         text = CLOCK.sub(r'"\1": 0', file.read_text(encoding="utf-8")).replace(str(folder), "STUDY")
+        text = REVISION.sub('"revision": null', text)
         copy = to / file.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(re.sub(r'"command": "anydepth(?! train).*"', '"command": ""', text), encoding="utf-8")

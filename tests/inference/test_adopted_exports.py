@@ -27,7 +27,9 @@ TEXT = {"source.spm", "target.spm", "vocab.json", "tokenizer_config.json"}
 @pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.soak)], ids=["joint", "separate"])
 def adopted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     place = tmp_path_factory.mktemp("adopted")
-    save_marian(place / "model", is_separate=request.param, search={"max_length": LIMIT})
+    # with these seeds a model ends some translations at once and goes on in others
+    seed = 2 if request.param else 1
+    save_marian(place / "model", seed=seed, is_separate=request.param, search={"max_length": LIMIT})
     return adopt(place / "model", place / "run", say=say_nothing)
 
 
@@ -54,7 +56,9 @@ def test_ctranslate2_says_what_we_say_of_pieces_that_their_tokenizer_cuts(adopte
     assert {file.name for file in folder.iterdir()} >= TEXT
     assert said[0].endswith("cut lines with source.spm or MarianTokenizer, whose files are there, without an end")
     tokenizer = their_tokenizer(folder)
-    pieces = [tokenizer.convert_ids_to_tokens(tokenizer(line).input_ids)[:-1] for line in LINES]
+    # their convert_ids_to_tokens looks in the target's vocabulary where there are two
+    names = {number: piece for piece, number in tokenizer.encoder.items()}
+    pieces = [[names[number] for number in tokenizer(line).input_ids[:-1]] for line in LINES]
     by_spm = [tokenizer.spm_source.encode(line, out_type=str) for line in LINES[:-1]]
     settings = GREEDY.resolved(adopted.config.decoding)
     options = search_options(settings, limit=LIMIT - 1)
@@ -63,6 +67,6 @@ def test_ctranslate2_says_what_we_say_of_pieces_that_their_tokenizer_cuts(adopte
     for cut in (pieces, by_spm):
         for found, own in zip(translator.translate_batch(cut, **options), ours, strict=False):
             assert found.hypotheses[0][: LIMIT - 2] == own.tokens[: LIMIT - 2]
-    assert len({len(own.tokens) for own in ours}) > 1
+    assert len({len(own.tokens) for own in ours}) > 1, "else this shows little"
     unknown = adopted.tokenizers()[0].encode("漢")[-1]
     assert adopted.tokenizers()[0].pieces([unknown]) == ["<unk>"]
