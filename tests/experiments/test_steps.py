@@ -1,16 +1,19 @@
 """Steps of each kind: names, files and locks, which a study that was begun before relies on."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from experiments.studies import small_study
 
+from anydepth.bleu_oracle.table import load_scores
 from anydepth.experiments.plan import make_plan
-from anydepth.experiments.steps import CostStep, StudyStep, TrainStep
+from anydepth.experiments.steps import CostStep, ScoreStep, StudyStep, TrainStep
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import EXPERIMENTS
 
 FOLDER = Path("study")
+SAMPLES = Path(__file__).parents[1] / "samples"
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +107,22 @@ def test_a_step_tells_with_which_results_of_others_it_was_done(tmp_path: Path) -
     training.mark([], 2.0)
     assert measuring.minutes([training]) is None
     assert measuring.minutes([CostStep(study, folder)]) == 0.5  # neither was done
+
+
+def test_a_step_that_scores_works_in_its_own_process_and_goes_on_with_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(crew: object) -> None:
+        raise AssertionError("a step has its share of the machine already")
+
+    monkeypatch.setattr("anydepth.bulk.local_crew.LocalCrew._start", start)
+    monkeypatch.chdir(SAMPLES)  # where the run finds its text
+    folder = StudyFolder(tmp_path)
+    shutil.copytree(SAMPLES / "runs" / "aligned", folder.run("aligned"))
+    step, said = ScoreStep(small_study("seq-bleu"), folder, "aligned"), list[str]()
+    before = load_scores(step.result).train
+    step.perform(say=said.append)
+    after = load_scores(step.result).train
+    assert len(before) == 50 < len(after), "else this shows little"
+    assert after.scores_of(before.pairs.tolist())[0].equal(before.scores.t())
+    assert said[0].startswith("50 training and ") and said[0].endswith("are scored already; going on with the rest")
