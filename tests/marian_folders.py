@@ -183,6 +183,18 @@ def save_marian(
     return loaded_marian(folder) if is_half else model
 
 
+def save_opus(folder: Path, **options: Any) -> None:
+    """A model as `save_marian` makes it whose decoder starts from a zero embedding, as OPUS-MT's do,
+    and which ends fewer outputs at once."""
+    import torch
+
+    model = save_marian(folder, **options)
+    with torch.no_grad():
+        model.model.shared.weight[model.config.pad_token_id] = 0
+        model.final_logits_bias[0, model.config.eos_token_id] = 4.0
+    model.save_pretrained(folder)
+
+
 def loaded_marian(folder: Path) -> Any:
     """The model of the folder as transformers loads it, in float32."""
     import torch

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from evaluation.translators import make_run, quiet
-from marian_folders import changed_json, save_marian, small_pairs
+from marian_folders import changed_json, save_marian, save_opus, small_pairs
 
 from anydepth.bench.bench_table import bench_table
 from anydepth.bench.benchmark import bench_run, check_packages, takes_conversion
@@ -31,20 +30,11 @@ BOTH = BenchSettings(
 )
 
 
-def save_opus(folder: Path) -> None:
-    """A model whose decoder starts from a zero embedding, as OPUS-MT's do."""
-    model = save_marian(folder, search={"num_beams": 2, "max_length": 30})
-    with torch.no_grad():
-        model.model.shared.weight[model.config.pad_token_id] = 0
-        model.final_logits_bias[0, model.config.eos_token_id] = 4.0
-    model.save_pretrained(folder)
-
-
 @pytest.fixture(scope="module")
 def adopted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model, the run that was adopted from it, and a test set."""
     place = tmp_path_factory.mktemp("adopted")
-    save_opus(place / "opus")
+    save_opus(place / "opus", search={"num_beams": 2, "max_length": 30})
     adopt(place / "opus", place / "run", say=quiet)
     for side, language in enumerate(("de", "en")):
         text = "".join(f"{pair[side]}\n" for pair in small_pairs()[:9])
