@@ -29,6 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FEW = 100  # lines, to time what has nothing to do with their number
 TENTHS = 10
+RIVALS = ("bulk", "bulk-threads", "bulk-ray")  # of translate, which everyone is compared with
 
 
 def main() -> None:
@@ -53,6 +54,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--shard-lines", type=int, default=5000)
     parser.add_argument("--options", default="--beam 1", help="of both verbs")
+    parser.add_argument("--without", nargs="+", default=[], choices=RIVALS, help="contestants that stay out")
     parser.add_argument("--memory", action="store_true", help="sample memory instead of racing")
     return parser.parse_args()
 
@@ -83,7 +85,7 @@ def contestants(arguments: argparse.Namespace) -> dict[str, Callable[[Path, Path
     }
     if find_spec("ray") is not None:
         found["bulk-ray"] = bulk("--workers", arguments.workers, "--on", "ray")
-    return found
+    return {name: command for name, command in found.items() if name not in arguments.without}
 
 
 def environment(arguments: argparse.Namespace) -> dict[str, str]:
