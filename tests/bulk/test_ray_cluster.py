@@ -84,13 +84,3 @@ def test_who_stops_the_command_while_a_cluster_starts_hears_nothing_of_the_clust
         ray_that(monkeypatch, error)
         with pytest.raises(Interrupted, match=r"^stopped$"), ray_cluster():
             pass
-
-
-def test_a_cluster_that_is_lost_meanwhile_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors, init = SimpleNamespace(RayError=TooLateError), lambda **options: None
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init, shutdown=lambda: None, exceptions=errors))
-    with (
-        pytest.raises(AnydepthError, match=r"^the Ray cluster does not answer any more: gone; the same"),
-        ray_cluster(),
-    ):
-        raise TooLateError("gone\nfor good")
