@@ -38,13 +38,14 @@ def ray_cluster(address: str | None = None, *, cores: int | None = None, namespa
         options |= {"include_dashboard": False, "num_cpus": cores, "object_store_memory": OBJECT_STORE}
     try:
         ray.init(address=address or "local", **options)
-    except Interrupted:
+    except (Interrupted, TypeError):  # the latter is a mistake in the options above
         raise
     except Exception as error:  # of any kind: that of a node that does not start in time is a bare Exception
         stopped = error.__cause__ or error.__context__
         if isinstance(stopped, Interrupted):  # Ray passes on what a signal raised as the cause of a SystemError
             raise stopped from None
-        raise AnydepthError(cannot_connect(address, error)) from error
+        kind = AnydepthError if address is None else UsageError
+        raise kind(cannot_connect(address, error)) from error
     finally:
         put_handlers_back(handlers)
     try:

@@ -75,6 +75,21 @@ def test_a_cluster_that_does_not_start_is_one_sentence(
     assert raised.value.exit_code == 1 and "\n" not in str(raised.value)
 
 
+def test_an_address_that_ray_cannot_join_is_refused_and_a_mistake_of_ours_is_none_of_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        ray_that(monkeypatch, ConnectionError("no cluster here"))
+        match = f"^no Ray cluster answers at --address {address}: no cluster here; start one"
+        with pytest.raises(UsageError, match=match) as raised, ray_cluster(address):
+            pass
+    assert raised.value.exit_code == 2
+    ray_that(monkeypatch, TypeError("num_cpus must be a number"))
+    with pytest.raises(TypeError, match="num_cpus must be a number"), ray_cluster():
+        pass
+
+
 def test_who_stops_the_command_while_a_cluster_starts_hears_nothing_of_the_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
