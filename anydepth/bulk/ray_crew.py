@@ -16,7 +16,7 @@ from typing import Any, Generic
 
 from anydepth.bulk.crew import MOST_FALSE_STARTS, CrewJob, Made, Muster, Work, WorkOutcome
 from anydepth.bulk.local_crew import Said, outcome_of
-from anydepth.bulk.ray_cluster import ray_cluster
+from anydepth.bulk.ray_cluster import raise_interruption, ray_cluster
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.checksums import bytes_hash
 from anydepth.messages.say import Say, say_nothing
@@ -110,13 +110,17 @@ class RayCrew(Generic[Work, Made]):
         try:
             ready, _ = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)
             return list(ready or self.ray.wait(waiting, num_returns=1, timeout=seconds)[0])
-        except SystemError as error:  # Ray's way to pass on what a signal raised while it waited
-            raise error.__cause__ or error.__context__ or error from None
+        except Exception as error:
+            raise_interruption(error)
+            raise
 
     def _heard(self, member: RayMember[Work]) -> WorkOutcome[Work, Made] | None:
         try:
             said = self.ray.get(member.asked)
-        except self.ray.exceptions.RayError as error:
+        except Exception as error:
+            raise_interruption(error)
+            if not isinstance(error, self.ray.exceptions.RayError):
+                raise
             return self._lost(member, error)
         member.asked = None
         if not member.is_ready:

@@ -13,7 +13,7 @@ from anydepth.bulk.inputs import Shard
 from anydepth.bulk.ray_crew import NAMESPACE, RayCrew, prefix_of
 from anydepth.bulk.rows import RowFormat
 from anydepth.bulk.shard_work import ShardJob
-from anydepth.errors import AnydepthError, UsageError
+from anydepth.errors import AnydepthError, Interrupted, UsageError
 
 SHARD = Shard("in", "text", 1, 1, (b"x",))
 
@@ -136,3 +136,21 @@ def test_a_lost_actor_is_told_from_a_failed_shard_and_those_that_wait_are_greete
     monkeypatch.setattr(ray_crew, "GREETING", -1.0)
     crew.keep()
     assert ray.greetings == before + 1
+
+
+@pytest.mark.parametrize("call", ["wait", "get"])
+@pytest.mark.parametrize("kind", [SystemError, ActorLostError])
+def test_who_stops_the_command_while_ray_is_asked_loses_no_worker(
+    call: str, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: object, **options: object) -> None:
+        cause = RuntimeError("in Ray")
+        cause.__cause__ = Interrupted("stopped")
+        raise kind("error return without exception set") from cause
+
+    ray = FakeRay([1])
+    crew = RayCrew(ray, job(), workers=None)
+    monkeypatch.setattr(ray, call, interrupted)
+    with pytest.raises(Interrupted, match=r"^stopped$"):
+        crew.wait(0.0)
+    assert ray.killed == []
