@@ -18,7 +18,7 @@ from anydepth.bulk.own_process import in_this_process
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.messages.say import Say
 from anydepth.messages.times import describe_seconds
-from anydepth.runs.run import Run, changing
+from anydepth.runs.run import Run, changing, usable_data
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.text.prepared import PreparedData
 
@@ -44,6 +44,8 @@ class ScoreSettings:
             raise UsageError(
                 f"--sentences {self.sentences} leaves nothing to score; ask for 1 or more, or leave it out for all"
             )
+        if self.retries < 1:
+            raise UsageError(f"--retries {self.retries} must be 1 or more")
 
 
 def score_exits(
@@ -72,8 +74,8 @@ def _scored(
     run: Run, settings: ScoreSettings, data_folder: Path | None, *, overwrite: bool, muster: Muster, say: Say
 ) -> ExitScores:
     """`score_exits`, while no other process may write to the run."""
-    job = score_job(run, data_folder, metric=settings.metric, decoding=settings.decoding)
-    data, blocks = PreparedData.open(job.data), run.config.model.blocks
+    data, blocks = usable_data(run, data_folder, use="score-exits"), run.config.model.blocks
+    job = score_job(run, data, metric=settings.metric, decoding=settings.decoding)
     store = ScoreStore(run, job.recipe, blocks)
     store.load_earlier(overwrite=overwrite, say=say)
     missing = {split: missing_pairs(data, split, store.tables[split], settings.sentences) for split in SPLITS}

@@ -86,7 +86,7 @@ Workers = Annotated[
 ]
 Threads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of each worker.")]
 Retries = Annotated[
-    int, typer.Option(min=1, max=1000, help="How often a shard or part is tried before it is reported as failed.")
+    int, typer.Option(min=1, max=1000, help="How often a piece of the work is tried before it is reported as failed.")
 ]
 
 

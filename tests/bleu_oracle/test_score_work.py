@@ -18,15 +18,17 @@ from anydepth.bulk.crew import Crew, CrewJob, Made, Work
 from anydepth.bulk.local_crew import on_this_machine
 from anydepth.bulk.ray_crew import prefix_of
 from anydepth.errors import AnydepthError
+from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.checkpoint import load_tensors
-from anydepth.runs.run import Run
+from anydepth.runs.models import load_model
+from anydepth.runs.run import Run, training_data
 from anydepth.search.decoding import GREEDY, DecodingOptions
 
 PARTS = -(-TRAIN // SMALL.part) + -(-VALID // SMALL.part)
 
 
 def job_of(run: Run, *, metric: str = "chrf", decoding: DecodingOptions = GREEDY) -> ScoreJob:
-    return score_job(run, None, metric=metric, decoding=decoding)
+    return score_job(run, training_data(run), metric=metric, decoding=decoding)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -107,6 +109,20 @@ def test_a_worker_refuses_another_version_other_weights_and_another_metric(own: 
         other = replace(job, recipe=replace(job.recipe, **{name: "other"}))
         with pytest.raises(AnydepthError, match=rf"another for a worker than for the command \({name} differs\)"):
             other.worker()
+
+
+def test_a_call_loads_the_model_once_and_a_finished_one_not_at_all(own: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Run] = []
+
+    def counting(run: Run) -> AdaptiveTransformer:
+        loaded.append(run)
+        return load_model(run)
+
+    monkeypatch.setattr("anydepth.bleu_oracle.score_work.load_model", counting)
+    scored(own)
+    assert len(loaded) == 1
+    scored(own)
+    assert len(loaded) == 1
 
 
 def test_actors_of_other_scores_have_another_name(own: Run, whole: Run) -> None:

@@ -280,11 +280,13 @@ def test_a_model_of_one_exit_is_refused(tmp_path: Path) -> None:
         scored(run)
 
 
-def test_unknown_metrics_and_empty_samples_are_refused() -> None:
+def test_unknown_metrics_empty_samples_and_no_tries_are_refused() -> None:
     with pytest.raises(UsageError, match="--metric ter is unknown; use bleu or chrf"):
         ScoreSettings(metric="ter")
     with pytest.raises(UsageError, match="--sentences 0 leaves nothing to score; ask for 1 or more"):
         ScoreSettings(sentences=0)
+    with pytest.raises(UsageError, match="--retries 0 must be 1 or more"):
+        ScoreSettings(retries=0)
 
 
 def test_a_log_gets_a_line_for_each_twentieth_at_most() -> None:
