@@ -16,6 +16,7 @@ from anydepth.bulk.crew import Crew, Muster
 from anydepth.bulk.dispatch import RETRIES, Dispatch
 from anydepth.bulk.own_process import in_this_process
 from anydepth.errors import AnydepthError, UsageError
+from anydepth.limits import usable_cores
 from anydepth.messages.say import Say
 from anydepth.messages.times import describe_seconds
 from anydepth.runs.run import Run, changing, usable_data
@@ -24,12 +25,15 @@ from anydepth.text.prepared import PreparedData
 
 SEED = 1  # of the sample; a larger one contains a smaller one
 MOST_PARTS = 1000
+FEW_PARTS = 2  # for which it does not pay to start processes
+SMALLEST_PART = 16  # pairs; fewer are not searched much faster
+PARTS_PER_CORE = 4  # so that no core waits long for the last one
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
     """How exits are scored: the metric, the search, how many pairs of each split (all if None), how
-    many are kept at a time, and how often these are tried."""
+    many are scored at a time at the most, and how often these are tried."""
 
     metric: str = "bleu"
     decoding: DecodingOptions = GREEDY
@@ -87,8 +91,9 @@ def _scored(
     if any(len(table) for table in store.tables.values()):
         say(f"{describe_pairs(store)} are scored already; going on with the rest")
     started = time.monotonic()
-    with muster(job) as crew:
-        make_scores(crew, missing, settings, store, say)
+    size = part_size(sum(len(numbers) for numbers in missing.values()), settings.part)
+    with muster(job, sum(-(-len(numbers) // size) for numbers in missing.values())) as crew:
+        make_scores(crew, missing, size, settings, store, say)
     scores = store.finish()
     spent = describe_seconds(time.monotonic() - started)
     say(f"{run.scores_file} has the {settings.metric} of {describe_pairs(store)} at {blocks} exits; it took {spent}")
@@ -98,18 +103,18 @@ def _scored(
 def make_scores(
     crew: Crew[ScorePart, ScoreRows],
     missing: dict[str, Int[np.ndarray, " pair"]],
+    size: int,
     settings: ScoreSettings,
     store: ScoreStore,
     say: Say,
 ) -> None:
-    """Has the crew score the missing pairs part by part; each part is kept as soon as it is there."""
+    """Has the crew score the missing pairs in parts of so many; each is kept as soon as it is there."""
     total = sum(len(numbers) for numbers in missing.values())
 
     def keep(part: ScorePart, rows: ScoreRows) -> None:
         store.add(part.split, part.table(rows))
 
-    what = f"pairs scored at {store.blocks} exits"
-    parts = parts_of(missing, max(settings.part, -(-total // MOST_PARTS)))
+    parts, what = parts_of(missing, size), f"pairs scored at {store.blocks} exits"
     dispatch = Dispatch(parts, crew, keep, total=total, what=what, retries=settings.retries, say=say)
     dispatch.go()
     if dispatch.failed:
@@ -118,6 +123,13 @@ def make_scores(
             f"{len(dispatch.failed):,} parts could not be scored, the first: {place}, because {reason}; the others are "
             f"kept in {store.parts_folder}, and the same command goes on with what is missing"
         )
+
+
+def part_size(total: int, most: int) -> int:
+    """How many of `total` pairs make a part: `most`, fewer where the cores of this machine would have
+    less than some parts each, more where there would be too many parts."""
+    few = max(SMALLEST_PART, total // (PARTS_PER_CORE * usable_cores()))
+    return max(min(most, few), -(-total // MOST_PARTS))
 
 
 def parts_of(missing: dict[str, Int[np.ndarray, " pair"]], size: int) -> Iterator[ScorePart]:

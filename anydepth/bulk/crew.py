@@ -98,5 +98,5 @@ class Crew(Protocol[Work, Made]):
 class Muster(Protocol):
     """Where the work of a job is done: gives the crew for it, which ends with the block."""
 
-    def __call__(self, job: CrewJob[Work, Made]) -> AbstractContextManager[Crew[Work, Made]]:
-        """The crew of a job."""
+    def __call__(self, job: CrewJob[Work, Made], pieces: int) -> AbstractContextManager[Crew[Work, Made]]:
+        """The crew of a job, with no more workers than there are pieces."""

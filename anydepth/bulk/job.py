@@ -88,7 +88,7 @@ def translate_bulk(
         if survey.shards:
             say(f"{survey.shards:,} shards are done already; going on with the rest")
         started = time.monotonic()
-        with (muster or on_this_machine(say=say))(plan.job) as crew:
+        with (muster or on_this_machine(say=say))(plan.job, survey.pieces) as crew:
             ShardDispatch(plan, survey, crew, result, say).go()
         result.seconds = time.monotonic() - started
         say(told(result))

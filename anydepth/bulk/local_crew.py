@@ -13,7 +13,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic
 
-from anydepth.bulk.crew import MOST_FALSE_STARTS, CrewJob, Made, Muster, Work, WorkIsHeld, WorkOutcome
+from anydepth.bulk.crew import MOST_FALSE_STARTS, Crew, CrewJob, Made, Muster, Work, WorkIsHeld, WorkOutcome
+from anydepth.bulk.own_process import in_this_process
 from anydepth.errors import AnydepthError
 from anydepth.limits import usable_cores
 from anydepth.messages.say import Say, say_nothing
@@ -127,12 +128,17 @@ class LocalCrew(Generic[Work, Made]):
             each.process.join()
 
 
-def on_this_machine(*, workers: int | None = None, threads: int = 1, say: Say = say_nothing) -> Muster:
-    """Processes of this machine: so many, or as many as its cores give `threads` to."""
+def on_this_machine(*, workers: int | None = None, threads: int = 1, own: int = 0, say: Say = say_nothing) -> Muster:
+    """Processes of this machine: so many, or as many as its cores give `threads` to. Up to `own` pieces
+    are done in this process, unless so many workers are asked for: starting others would take longer."""
 
     @contextmanager
-    def muster(job: CrewJob[Work, Made]) -> Iterator[LocalCrew[Work, Made]]:
-        count = workers or max(1, usable_cores() // threads)
+    def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[Crew[Work, Made]]:
+        if workers is None and pieces <= own:
+            with in_this_process(job, pieces) as alone:
+                yield alone
+            return
+        count = min(workers or max(1, usable_cores() // threads), pieces)
         crew = LocalCrew(replace(job, threads=threads), workers=count, say=say)
         try:
             yield crew

@@ -64,10 +64,13 @@ class RayMember(Generic[Work]):
 
 
 class RayCrew(Generic[Work, Made]):
-    """Actors of a cluster: so many, or as many as it has room for, also when it grows."""
+    """Actors of a cluster: so many, or as many as it has room for, also when it grows; never more than
+    there are `pieces`."""
 
-    def __init__(self, ray: Any, job: CrewJob[Work, Made], *, workers: int | None, say: Say = say_nothing) -> None:
-        self.ray, self.job, self.wanted, self.say = ray, job, workers, say
+    def __init__(
+        self, ray: Any, job: CrewJob[Work, Made], *, workers: int | None, pieces: int, say: Say = say_nothing
+    ) -> None:
+        self.ray, self.job, self.wanted, self.pieces, self.say = ray, job, workers, pieces, say
         check_threads(job.threads, node_cores(ray))
         self.prefix = prefix_of(job)
         self.false_starts, self.given_up, self.greeted = 0, 0, 0.0
@@ -152,7 +155,7 @@ class RayCrew(Generic[Work, Made]):
 
     def _grow(self) -> None:
         room = self.wanted or sum(cores // self.job.threads for cores in node_cores(self.ray))
-        while len(self.members) < max(1, room - self.given_up):
+        while len(self.members) < max(1, min(room - self.given_up, self.pieces)):
             name = f"{self.prefix}-{uuid.uuid4().hex}"
             actor = self.kind.options(name=name, **self.options).remote(self.job)
             self.members.append(RayMember(actor, actor.greet.remote()))
@@ -214,10 +217,10 @@ def on_ray(
     """Actors of the Ray cluster at `address`, or of one that is started for the job."""
 
     @contextmanager
-    def muster(job: CrewJob[Work, Made]) -> Iterator[RayCrew[Work, Made]]:
+    def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[RayCrew[Work, Made]]:
         cores = None if workers is None else workers * threads
         with ray_cluster(address, cores=cores, namespace=NAMESPACE) as ray:
-            crew = RayCrew(ray, replace(job, threads=threads), workers=workers, say=say)
+            crew = RayCrew(ray, replace(job, threads=threads), workers=workers, pieces=pieces, say=say)
             try:
                 yield crew
             finally:

@@ -15,7 +15,8 @@ from bulk.crews import Killed, inline
 from anydepth.bleu_oracle.score_work import ScoreJob, ScorePart, score_job
 from anydepth.bleu_oracle.table import load_scores
 from anydepth.bulk.crew import Crew, CrewJob, Made, Work
-from anydepth.bulk.local_crew import on_this_machine
+from anydepth.bulk.local_crew import LocalCrew, on_this_machine
+from anydepth.bulk.own_process import OwnCrew
 from anydepth.bulk.ray_crew import prefix_of
 from anydepth.errors import AnydepthError
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -34,8 +35,8 @@ def job_of(run: Run, *, metric: str = "chrf", decoding: DecodingOptions = GREEDY
 @pytest.mark.parametrize("workers", [1, 2])
 def test_processes_of_this_machine_leave_the_file_that_this_process_leaves(own: Run, whole: Run, workers: int) -> None:
     @contextmanager
-    def all_ready(job: CrewJob[Work, Made]) -> Iterator[Crew[Work, Made]]:
-        with on_this_machine(workers=workers)(job) as crew:
+    def all_ready(job: CrewJob[Work, Made], pieces: int) -> Iterator[Crew[Work, Made]]:
+        with on_this_machine(workers=workers)(job, pieces) as crew:
             while crew.workers < workers:
                 crew.wait(1.0)
             yield crew
@@ -47,6 +48,16 @@ def test_processes_of_this_machine_leave_the_file_that_this_process_leaves(own: 
     assert all(mine[name].equal(theirs[name]) for name in theirs)
     assert any(f"{workers} workers  0 failures" in each for each in said)
     assert not (own.folder / "exit_scores").exists()
+
+
+def test_there_are_no_more_processes_than_parts_and_few_parts_need_none(own: Run) -> None:
+    job = job_of(own)
+    with on_this_machine(workers=3)(job, 2) as crew:
+        assert isinstance(crew, LocalCrew) and len(crew.members) == 2
+    with on_this_machine(workers=1, own=2)(job, 2) as crew:
+        assert isinstance(crew, LocalCrew) and len(crew.members) == 1, "as asked for"
+    with on_this_machine(own=2)(job, 2) as crew:
+        assert isinstance(crew, OwnCrew)
 
 
 def test_a_part_that_fails_is_tried_again_and_then_named_and_the_others_are_kept(own: Run, whole: Run) -> None:

@@ -34,7 +34,7 @@ def job_with(
     translator, crews = Translator.load(SAMPLES / "runs" / "exits", threads=1), list[InlineCrew[Any, Any]]()
 
     @contextmanager
-    def muster(job: CrewJob[Work, Made]) -> Iterator[InlineCrew[Work, Made]]:
+    def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[InlineCrew[Work, Made]]:
         crews.append(InlineCrew(job.worker(), accident, is_lost=True))
         yield crews[0]
 
