@@ -64,8 +64,9 @@ def score_exits(
     """The scores of the run's exits on its training and validation pairs, which are left in its
     folder (section 3.1's future work).
 
-    `muster` says where sentences are translated and scored, which changes no score: in this process,
-    which is the default, `bulk/local_crew.py: on_this_machine` or `bulk/ray_crew.py: on_ray`. What is
+    `muster` says where sentences are translated and scored, which changes no score of the native engine,
+    and those of others by the rounding of float32: in this process, which is the default,
+    `bulk/local_crew.py: on_this_machine` or `bulk/ray_crew.py: on_ray`. What is
     there already is not made again: a call after a kill continues where the other was. The validation
     pairs, no more of them than of the training pairs, are for the exit loss that training is validated
     by.
