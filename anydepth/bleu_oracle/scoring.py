@@ -64,12 +64,11 @@ def score_exits(
     """The scores of the run's exits on its training and validation pairs, which are left in its
     folder (section 3.1's future work).
 
-    `muster` says where sentences are translated and scored, which changes no score of the native engine,
-    and those of others by the rounding of float32: in this process, which is the default,
-    `bulk/local_crew.py: on_this_machine` or `bulk/ray_crew.py: on_ray`. What is
-    there already is not made again: a call after a kill continues where the other was. The validation
-    pairs, no more of them than of the training pairs, are for the exit loss that training is validated
-    by.
+    `muster` says where sentences are translated and scored: in this process, which is the default,
+    `bulk/local_crew.py: on_this_machine` or `bulk/ray_crew.py: on_ray`. That changes no score of the
+    native engine, and those of the plain step up to the rounding of float32. What is there already is
+    not made again: a call after a kill continues where the other was. The validation pairs, no more of
+    them than of the training pairs, are for the exit loss that training is validated by.
     """
     with changing(folder):
         return _scored(Run(folder), settings, data_folder, overwrite=overwrite, muster=muster, say=say)

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 
@@ -40,6 +40,10 @@ class CrewJob(ABC, Generic[Work, Made]):
     """All that a worker has to know, as plain values that go to other machines. Folders are whole
     paths, which must lead to the same folders there; the values say which job it is, so that nobody
     does another one's work."""
+
+    # Whether workers leave what they make where the job finds it: then one whose giver is gone finishes
+    # its piece, and else it ends, since nobody would receive what it makes.
+    leaves_product: ClassVar[bool] = False
 
     version: str = __version__
     threads: int = 1

@@ -4,11 +4,13 @@ A process for each core with one thread each: they share nothing, so none waits 
 of a piece, and tokenizing, which holds Python's lock, is done side by side, too.
 """
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic
@@ -150,8 +152,10 @@ def on_this_machine(*, workers: int | None = None, threads: int = 1, own: int = 
 
 def serve_crew(ways: Connection, job: CrewJob[Work, Made]) -> None:
     """The life of a process: it loads the model and does what it is given, until nobody is there
-    that gives. A piece that it has begun it finishes even then."""
+    that gives. A piece that it has begun it finishes even then, if it leaves what it makes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; who started this one ends it
+    if not job.leaves_product:
+        threading.Thread(target=end_with_giver, daemon=True).start()
     try:
         try:
             do = job.worker()
@@ -163,6 +167,14 @@ def serve_crew(ways: Connection, job: CrewJob[Work, Made]) -> None:
             ways.send(outcome_of(do, ways.recv()))
     except (EOFError, OSError):
         return
+
+
+def end_with_giver() -> None:
+    """Ends this process, whatever it does, when the one that started it is gone."""
+    giver = parent_process()
+    assert giver is not None, "a process that another one started"
+    giver.join()
+    os._exit(1)
 
 
 def outcome_of(do: Callable[[Work], Made], piece: Work) -> Said:

@@ -1,7 +1,8 @@
 """Workers that are actors of a Ray cluster.
 
 They are detached: when the process that gives them work is killed, each finishes the piece that it
-has, and a job that goes on takes them over. Without a word from anybody they end by themselves.
+has, and a job that goes on takes them over, or ends them where it cannot have what they make. Without
+a word from anybody they end by themselves.
 """
 
 import json
@@ -77,9 +78,19 @@ class RayCrew(Generic[Work, Made]):
         self.kind = ray.remote(RayWorker)
         self.options = {"namespace": NAMESPACE, "lifetime": "detached", "num_cpus": job.threads}
         self.options |= {"max_restarts": 0, "max_concurrency": 4}  # one at work, one queued, and greetings
-        names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if self._is_own(each)]
-        self.members: list[RayMember[Work]] = [member for name in names if (member := self._adopted(name)) is not None]
+        self.members: list[RayMember[Work]] = self._taken_over()
         self._grow()
+
+    def _taken_over(self) -> list[RayMember[Work]]:
+        """The actors of a job that was killed; they are ended where this one cannot have what they make."""
+        listed = self.ray.util.list_named_actors(all_namespaces=True)
+        adopted = [self._adopted(each["name"]) for each in listed if self._is_own(each)]
+        found = [each for each in adopted if each is not None]
+        if self.job.leaves_product:
+            return found
+        for each in found:
+            self._dismiss(each)
+        return []
 
     def _is_own(self, named: dict[str, str]) -> bool:
         return named["namespace"] == NAMESPACE and named["name"].startswith(self.prefix)

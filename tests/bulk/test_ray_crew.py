@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bulk.naps import NapJob
 
 from anydepth.bulk import ray_crew
 from anydepth.bulk.crew import MOST_FALSE_STARTS
@@ -120,6 +121,15 @@ def test_own_actors_are_taken_over_and_one_that_ends_meanwhile_is_passed_over() 
     ray.named = {f"{own}-1": ray.actor(), f"{own}-2": None, f"{prefix_of(job(threads=2))}-3": ray.actor()}
     crew = RayCrew(ray, job(), workers=None, pieces=9)
     assert [each.actor.number for each in crew.members] == [1, 3], "one is taken over, and one is new"
+
+
+def test_actors_whose_product_nobody_would_receive_are_ended_and_others_started() -> None:
+    ray, naps = FakeRay([1, 1]), NapJob()
+    own = prefix_of(naps)
+    ray.named = {f"{own}-1": ray.actor(), f"{own}-2": None, f"{prefix_of(job())}-3": ray.actor()}
+    crew = RayCrew(ray, naps, workers=None, pieces=9)
+    assert [each.number for each in ray.killed] == [1]
+    assert [each.actor.number for each in crew.members] == [3, 4]
 
 
 def test_a_lost_actor_is_told_from_a_failed_shard_and_those_that_wait_are_greeted(
