@@ -101,7 +101,6 @@ class Dispatch(Generic[Work, Made]):
         else:
             self.failed[piece.place] = outcome.reason
             self.say(f"{piece.place} FAILED: {outcome.reason}; the others continue")
-            self.progress.add(piece.records)
 
     def done(self, piece: Work, made: Made) -> None:
         """Keeps what was made of a piece."""
