@@ -36,7 +36,10 @@ class ScorePart:
     @property
     def place(self) -> str:
         """Where it is, for people, who count from 1."""
-        return f"{self.split} pairs {self.pairs[0] + 1:,} to {self.pairs[-1] + 1:,}"
+        first, last = self.pairs[0] + 1, self.pairs[-1] + 1
+        if first == last:
+            return f"{self.split} pair {first:,}"
+        return f"{self.records:,} {self.split} pairs between {first:,} and {last:,}"
 
     def table(self, rows: ScoreRows) -> ScoreTable:
         """The scores of the pairs as a table."""

@@ -118,11 +118,17 @@ def make_scores(
     dispatch = Dispatch(parts, crew, keep, total=total, what=what, retries=settings.retries, say=say)
     dispatch.go()
     if dispatch.failed:
-        place, reason = next(iter(dispatch.failed.items()))
-        raise AnydepthError(
-            f"{len(dispatch.failed):,} parts could not be scored, the first: {place}, because {reason}; the others are "
-            f"kept in {store.parts_folder}, and the same command goes on with what is missing"
-        )
+        kept = f"what is scored is kept in {store.parts_folder}, and " if store.parts() else ""
+        raise AnydepthError(f"{failures(dispatch.failed)}; {kept}the same command goes on with what is missing")
+
+
+def failures(failed: dict[str, str]) -> str:
+    """Which part could not be scored and why, and how many in all."""
+    place, reason = next(iter(failed.items()))
+    count = (
+        "1 part could not be scored" if len(failed) == 1 else f"{len(failed):,} parts could not be scored, the first"
+    )
+    return f"{count}: {place}, because {reason}"
 
 
 def part_size(total: int, most: int) -> int:

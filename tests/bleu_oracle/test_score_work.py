@@ -61,26 +61,26 @@ def test_there_are_no_more_processes_than_parts_and_few_parts_need_none(own: Run
 
 
 def test_a_part_that_fails_is_tried_again_and_then_named_and_the_others_are_kept(own: Run, whole: Run) -> None:
-    tries: Counter[str] = Counter()
+    tries, unlucky = Counter[str](), "7 train pairs between 8 and 14"
 
     def accident(part: ScorePart) -> str | None:
         tries[part.place] += 1
-        once = part.place == "valid pairs 1 to 5" and tries[part.place] == 1
-        return "it was unlucky" if once or part.place == "train pairs 8 to 14" else None
+        once = part.place == "5 valid pairs between 1 and 5" and tries[part.place] == 1
+        return "it was unlucky" if once or part.place == unlucky else None
 
     done: list[str] = []
     with pytest.raises(
         AnydepthError,
-        match=r"^1 parts could not be scored, the first: train pairs 8 to 14, because it was unlucky; the others are "
-        r"kept in .*exit_scores, and the same command goes on with what is missing$",
+        match=f"^1 part could not be scored: {unlucky}, because it was unlucky; what is scored is kept in "
+        r".*exit_scores, and the same command goes on with what is missing$",
     ) as raised:
         scored(own, muster=inline(accident, done))
     assert raised.value.exit_code == 1
-    assert tries["train pairs 8 to 14"] == SMALL.retries == 3 and tries["valid pairs 1 to 5"] == 2
+    assert tries[unlucky] == SMALL.retries == 3 and tries["5 valid pairs between 1 and 5"] == 2
     assert len(done) == PARTS - 1 and not own.scores_file.exists()
     found, said = scored(own, muster=inline(done=done))
     assert said[0] == "33 training and 5 validation pairs are scored already; going on with the rest"
-    assert done[-1] == "train pairs 8 to 14" and len(done) == len(set(done)) == PARTS
+    assert done[-1] == unlucky and len(done) == len(set(done)) == PARTS
     assert same(found, load_scores(whole.scores_file))
 
 
@@ -89,7 +89,11 @@ def test_an_error_in_a_worker_is_the_reason_that_is_told(own: Run, monkeypatch: 
         raise ZeroDivisionError("no such thing")
 
     monkeypatch.setattr("anydepth.bleu_oracle.score_work.SentenceScorer.scores", broken)
-    with pytest.raises(AnydepthError, match="the first: train pairs 1 to 7, because no such thing; "):
+    with pytest.raises(
+        AnydepthError,
+        match=f"^{PARTS} parts could not be scored, the first: 7 train pairs between 1 and 7, because no such thing; "
+        "the same command goes on with what is missing$",
+    ):
         scored(own, replace(SMALL, retries=1), muster=inline())
 
 
@@ -146,7 +150,8 @@ def test_actors_of_other_scores_have_another_name(own: Run, whole: Run) -> None:
 
 def test_a_part_is_named_as_people_count_and_becomes_a_table() -> None:
     part = ScorePart("train", (4, 7, 1999))
-    assert (part.place, part.records) == ("train pairs 5 to 2,000", 3)
+    assert (part.place, part.records) == ("3 train pairs between 5 and 2,000", 3)
+    assert ScorePart("valid", (1233,)).place == "valid pair 1,234"
     table = part.table([[1.0, 2.0], [3.0, 4.0], [0.1, 0.2]])
     assert table.pairs.tolist() == [4, 7, 1999]
     assert table.scores.dtype == torch.float64 and table.scores[2].tolist() == [0.1, 0.2]

@@ -61,7 +61,7 @@ def test_a_part_that_fails_is_named_with_exit_code_1_and_ctrl_c_leaves_a_sentenc
 
     crew_with(lambda part: "its worker was ended by signal 9" if part.split == "train" else None)
     outcome = anydepth("score-exits", own_run, "--sentences", 9, "--retries", 2)
-    assert_refused(outcome, "1 parts could not be scored, the first: train pairs ", "ended by signal 9; ", code=1)
+    assert_refused(outcome, "1 part could not be scored: 9 train pairs between ", "ended by signal 9; ", code=1)
     assert outcome.err.count("; trying again") == 1
     crew_with(interrupted)
     stopped = anydepth("score-exits", own_run, "--sentences", 8, "--metric", "chrf", "--overwrite")
