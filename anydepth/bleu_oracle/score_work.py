@@ -13,10 +13,8 @@ from anydepth.bleu_oracle.table import METRICS, ScoreRecipe, ScoreTable
 from anydepth.bulk.crew import CrewJob
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.checksums import known_hash
-from anydepth.inference.engines.choice import make_engine
-from anydepth.inference.engines.names import AUTOMATIC
-from anydepth.inference.translator import Translator
-from anydepth.runs.models import load_model
+from anydepth.inference.engines.choice import automatic_engine, make_engine
+from anydepth.runs.models import check_weights, load_model
 from anydepth.runs.run import Run, usable_data
 from anydepth.search.decoding import DecodingOptions, SearchSettings
 from anydepth.text.prepared import PreparedData
@@ -38,7 +36,10 @@ class ScorePart:
     @property
     def place(self) -> str:
         """Where it is, for people, who count from 1."""
-        return f"{self.split} pairs {self.pairs[0] + 1:,} to {self.pairs[-1] + 1:,}"
+        first, last = self.pairs[0] + 1, self.pairs[-1] + 1
+        if first == last:
+            return f"{self.split} pair {first:,}"
+        return f"{self.records:,} {self.split} pairs between {first:,} and {last:,}"
 
     def table(self, rows: ScoreRows) -> ScoreTable:
         """The scores of the pairs as a table."""
@@ -65,7 +66,8 @@ class PartScorer:
     def __init__(self, job: ScoreJob) -> None:
         run = Run(job.run)
         self.search, self.scorer = job.search, SentenceScorer(job.recipe.metric)
-        self.translator = scoring_translator(run, engine=job.engine, threads=job.threads)
+        self.engine = make_engine(job.engine, load_model(run), threads=job.threads)
+        self.limit, self.spell = run.config.model.max_length, run.tokenizers()[1].decode
         self.data = usable_data(run, job.data, use="score-exits")
         different = job.recipe.differs_in(recipe_of(run, self.data, self.scorer, job.search))
         if different:
@@ -77,10 +79,9 @@ class PartScorer:
     def do(self, part: ScorePart) -> ScoreRows:
         """The scores of the pairs at every exit. The reference is what the target's tokens spell: the
         text itself is not kept."""
-        pairs, limit = self.data.pairs(part.split), self.translator.model.config.max_length
-        sequences = [pairs.source(number)[:limit].tolist() for number in part.pairs]
-        found = self.translator.engine.search_every_exit(sequences, self.search)
-        spell = self.translator.target_tokenizer.decode
+        pairs, spell = self.data.pairs(part.split), self.spell
+        sequences = [pairs.source(number)[: self.limit].tolist() for number in part.pairs]
+        found = self.engine.search_every_exit(sequences, self.search)
         return [
             self.scorer.scores([spell(hypothesis.tokens) for hypothesis in each], spell(pairs.target(number).tolist()))
             for number, each in zip(part.pairs, found, strict=True)
@@ -113,24 +114,18 @@ def sentence_metric(name: str) -> BLEU | CHRF:
     raise UsageError(f"there is no sentence score {name!r}; known: {', '.join(METRICS)}")
 
 
-def scoring_translator(run: Run, *, engine: str = AUTOMATIC, threads: int | None = None) -> Translator:
-    """A translator of the run with an engine that needs no export, the fastest unless named."""
-    model = load_model(run)
-    if model.config.exits != "all":
+def score_job(run: Run, data: PreparedData, *, metric: str, decoding: DecodingOptions) -> ScoreJob:
+    """The job of scoring pairs of `data`, with the fastest engine that needs no export; a run that
+    cannot be scored is refused without loading its model."""
+    config, search = run.config, decoding.resolved(run.config.decoding)
+    check_weights(run)
+    if config.model.exits != "all":
         raise UsageError(
             f"{run.folder} has one exit, after its last block, so there is nothing to choose; train with "
             'model.exits = "all"'
         )
-    made = make_engine(engine, model, threads=threads)
-    return Translator(model, *run.tokenizers(), run.config.decoding, run=run, engine=made)
-
-
-def score_job(run: Run, data_folder: Path | None, *, metric: str, decoding: DecodingOptions) -> ScoreJob:
-    """The job of scoring pairs of the data at `data_folder`, or of the run's own where it is None; a
-    run or text that cannot be scored is refused."""
-    scorer, translator = SentenceScorer(metric), scoring_translator(run)
-    data, search = usable_data(run, data_folder, use="score-exits"), decoding.resolved(translator.config)
-    recipe, engine = recipe_of(run, data, scorer, search), translator.engine.name
+    recipe = recipe_of(run, data, SentenceScorer(metric), search)
+    engine = automatic_engine(None, int8=False, blocks=config.model.blocks)
     return ScoreJob(run=run.folder.resolve(), data=data.folder.resolve(), engine=engine, search=search, recipe=recipe)
 
 

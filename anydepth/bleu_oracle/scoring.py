@@ -16,20 +16,24 @@ from anydepth.bulk.crew import Crew, Muster
 from anydepth.bulk.dispatch import RETRIES, Dispatch
 from anydepth.bulk.own_process import in_this_process
 from anydepth.errors import AnydepthError, UsageError
+from anydepth.limits import usable_cores
 from anydepth.messages.say import Say
 from anydepth.messages.times import describe_seconds
-from anydepth.runs.run import Run, changing
+from anydepth.runs.run import Run, changing, usable_data
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.text.prepared import PreparedData
 
 SEED = 1  # of the sample; a larger one contains a smaller one
 MOST_PARTS = 1000
+FEW_PARTS = 2  # for which it does not pay to start processes
+SMALLEST_PART = 16  # pairs; fewer are not searched much faster
+PARTS_PER_CORE = 4  # so that no core waits long for the last one
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
     """How exits are scored: the metric, the search, how many pairs of each split (all if None), how
-    many are kept at a time, and how often these are tried."""
+    many are scored at a time at the most, and how often these are tried."""
 
     metric: str = "bleu"
     decoding: DecodingOptions = GREEDY
@@ -44,6 +48,8 @@ class ScoreSettings:
             raise UsageError(
                 f"--sentences {self.sentences} leaves nothing to score; ask for 1 or more, or leave it out for all"
             )
+        if self.retries < 1:
+            raise UsageError(f"--retries {self.retries} must be 1 or more")
 
 
 def score_exits(
@@ -58,11 +64,11 @@ def score_exits(
     """The scores of the run's exits on its training and validation pairs, which are left in its
     folder (section 3.1's future work).
 
-    `muster` says where sentences are translated and scored, which changes no score: in this process,
-    which is the default, `bulk/local_crew.py: on_this_machine` or `bulk/ray_crew.py: on_ray`. What is
-    there already is not made again: a call after a kill continues where the other was. The validation
-    pairs, no more of them than of the training pairs, are for the exit loss that training is validated
-    by.
+    `muster` says where sentences are translated and scored: in this process, which is the default,
+    `bulk/local_crew.py: on_this_machine` or `bulk/ray_crew.py: on_ray`. That changes no score of the
+    native engine, and those of the plain step up to the rounding of float32. What is there already is
+    not made again: a call after a kill continues where the other was. The validation pairs, no more of
+    them than of the training pairs, are for the exit loss that training is validated by.
     """
     with changing(folder):
         return _scored(Run(folder), settings, data_folder, overwrite=overwrite, muster=muster, say=say)
@@ -72,8 +78,8 @@ def _scored(
     run: Run, settings: ScoreSettings, data_folder: Path | None, *, overwrite: bool, muster: Muster, say: Say
 ) -> ExitScores:
     """`score_exits`, while no other process may write to the run."""
-    job = score_job(run, data_folder, metric=settings.metric, decoding=settings.decoding)
-    data, blocks = PreparedData.open(job.data), run.config.model.blocks
+    data, blocks = usable_data(run, data_folder, use="score-exits"), run.config.model.blocks
+    job = score_job(run, data, metric=settings.metric, decoding=settings.decoding)
     store = ScoreStore(run, job.recipe, blocks)
     store.load_earlier(overwrite=overwrite, say=say)
     missing = {split: missing_pairs(data, split, store.tables[split], settings.sentences) for split in SPLITS}
@@ -85,8 +91,9 @@ def _scored(
     if any(len(table) for table in store.tables.values()):
         say(f"{describe_pairs(store)} are scored already; going on with the rest")
     started = time.monotonic()
-    with muster(job) as crew:
-        make_scores(crew, missing, settings, store, say)
+    size = part_size(sum(len(numbers) for numbers in missing.values()), settings.part)
+    with muster(job, sum(-(-len(numbers) // size) for numbers in missing.values())) as crew:
+        make_scores(crew, missing, size, settings, store, say)
     scores = store.finish()
     spent = describe_seconds(time.monotonic() - started)
     say(f"{run.scores_file} has the {settings.metric} of {describe_pairs(store)} at {blocks} exits; it took {spent}")
@@ -96,26 +103,39 @@ def _scored(
 def make_scores(
     crew: Crew[ScorePart, ScoreRows],
     missing: dict[str, Int[np.ndarray, " pair"]],
+    size: int,
     settings: ScoreSettings,
     store: ScoreStore,
     say: Say,
 ) -> None:
-    """Has the crew score the missing pairs part by part; each part is kept as soon as it is there."""
+    """Has the crew score the missing pairs in parts of so many; each is kept as soon as it is there."""
     total = sum(len(numbers) for numbers in missing.values())
 
     def keep(part: ScorePart, rows: ScoreRows) -> None:
         store.add(part.split, part.table(rows))
 
-    what = f"pairs scored at {store.blocks} exits"
-    parts = parts_of(missing, max(settings.part, -(-total // MOST_PARTS)))
+    parts, what = parts_of(missing, size), f"pairs scored at {store.blocks} exits"
     dispatch = Dispatch(parts, crew, keep, total=total, what=what, retries=settings.retries, say=say)
     dispatch.go()
     if dispatch.failed:
-        place, reason = next(iter(dispatch.failed.items()))
-        raise AnydepthError(
-            f"{len(dispatch.failed):,} parts could not be scored, the first: {place}, because {reason}; the others are "
-            f"kept in {store.parts_folder}, and the same command goes on with what is missing"
-        )
+        kept = f"what is scored is kept in {store.parts_folder}, and " if store.parts() else ""
+        raise AnydepthError(f"{failures(dispatch.failed)}; {kept}the same command goes on with what is missing")
+
+
+def failures(failed: dict[str, str]) -> str:
+    """Which part could not be scored and why, and how many in all."""
+    place, reason = next(iter(failed.items()))
+    count = (
+        "1 part could not be scored" if len(failed) == 1 else f"{len(failed):,} parts could not be scored, the first"
+    )
+    return f"{count}: {place}, because {reason}"
+
+
+def part_size(total: int, most: int) -> int:
+    """How many of `total` pairs make a part: `most`, fewer where the cores of this machine would have
+    less than some parts each, more where there would be too many parts."""
+    few = max(SMALLEST_PART, total // (PARTS_PER_CORE * usable_cores()))
+    return max(min(most, few), -(-total // MOST_PARTS))
 
 
 def parts_of(missing: dict[str, Int[np.ndarray, " pair"]], size: int) -> Iterator[ScorePart]:

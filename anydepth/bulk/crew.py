@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 
@@ -40,6 +40,10 @@ class CrewJob(ABC, Generic[Work, Made]):
     """All that a worker has to know, as plain values that go to other machines. Folders are whole
     paths, which must lead to the same folders there; the values say which job it is, so that nobody
     does another one's work."""
+
+    # Whether workers leave what they make where the job finds it: then one whose giver is gone finishes
+    # its piece, and else it ends, since nobody would receive what it makes.
+    leaves_product: ClassVar[bool] = False
 
     version: str = __version__
     threads: int = 1
@@ -98,5 +102,5 @@ class Crew(Protocol[Work, Made]):
 class Muster(Protocol):
     """Where the work of a job is done: gives the crew for it, which ends with the block."""
 
-    def __call__(self, job: CrewJob[Work, Made]) -> AbstractContextManager[Crew[Work, Made]]:
-        """The crew of a job."""
+    def __call__(self, job: CrewJob[Work, Made], pieces: int) -> AbstractContextManager[Crew[Work, Made]]:
+        """The crew of a job, with no more workers than there are pieces."""

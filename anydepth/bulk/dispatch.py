@@ -11,6 +11,7 @@ from anydepth.messages.progress import ProgressBar
 from anydepth.messages.say import Say
 
 PAUSE = 1.0  # seconds between two looks at what others hold
+REMINDER = 60.0  # seconds between two words about something that is waited for
 RETRIES = 3  # times that a piece is tried before it is reported as failed
 
 
@@ -45,6 +46,7 @@ class Dispatch(Generic[Work, Made]):
         self.fresh, self.crew, self.keep, self.retries, self.say = pieces, crew, keep, retries, say
         self.again: deque[Work] = deque()
         self.given, self.has_begun = 0, False
+        self.last_seen = time.monotonic()  # when there was a worker, or it was said that there is none
         self.tries: Counter[str] = Counter()
         self.failed: dict[str, str] = {}  # reasons, by place
         self.progress = CrewProgress(total, what, self, say)
@@ -87,6 +89,16 @@ class Dispatch(Generic[Work, Made]):
         for outcome in self.crew.wait(PAUSE):
             self.given -= 1
             self.heard(outcome)
+        self.look_for_workers()
+
+    def look_for_workers(self) -> None:
+        """Says every minute that no worker is there, such as on a cluster without room."""
+        now = time.monotonic()
+        if self.crew.workers:
+            self.last_seen = now
+        elif now - self.last_seen >= REMINDER:
+            self.last_seen = now
+            self.say("no worker is ready; waiting for one to start, or for room where it can")
 
     def heard(self, outcome: WorkOutcome[Work, Made]) -> None:
         """Notes what came of a piece."""
@@ -101,7 +113,6 @@ class Dispatch(Generic[Work, Made]):
         else:
             self.failed[piece.place] = outcome.reason
             self.say(f"{piece.place} FAILED: {outcome.reason}; the others continue")
-            self.progress.add(piece.records)
 
     def done(self, piece: Work, made: Made) -> None:
         """Keeps what was made of a piece."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from anydepth.bulk.crew import Crew, Muster, WorkOutcome
-from anydepth.bulk.dispatch import Dispatch
+from anydepth.bulk.dispatch import REMINDER, Dispatch
 from anydepth.bulk.inputs import Shard, find_inputs
 from anydepth.bulk.job_folder import JobFolder, LineProblem, Receipt
 from anydepth.bulk.local_crew import on_this_machine
@@ -19,7 +19,6 @@ from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say, say_nothing
 from anydepth.messages.times import describe_seconds
 
-REMINDER = 60.0  # seconds between two words about such a shard
 MOST_UNBEGUN = 20  # times that a shard may be given to workers that are gone, before that counts as a try
 
 
@@ -88,7 +87,7 @@ def translate_bulk(
         if survey.shards:
             say(f"{survey.shards:,} shards are done already; going on with the rest")
         started = time.monotonic()
-        with (muster or on_this_machine(say=say))(plan.job) as crew:
+        with (muster or on_this_machine(say=say))(plan.job, survey.pieces) as crew:
             ShardDispatch(plan, survey, crew, result, say).go()
         result.seconds = time.monotonic() - started
         say(told(result))

@@ -4,16 +4,19 @@ A process for each core with one thread each: they share nothing, so none waits 
 of a piece, and tokenizing, which holds Python's lock, is done side by side, too.
 """
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic
 
-from anydepth.bulk.crew import MOST_FALSE_STARTS, CrewJob, Made, Muster, Work, WorkIsHeld, WorkOutcome
+from anydepth.bulk.crew import MOST_FALSE_STARTS, Crew, CrewJob, Made, Muster, Work, WorkIsHeld, WorkOutcome
+from anydepth.bulk.own_process import in_this_process
 from anydepth.errors import AnydepthError
 from anydepth.limits import usable_cores
 from anydepth.messages.say import Say, say_nothing
@@ -127,12 +130,17 @@ class LocalCrew(Generic[Work, Made]):
             each.process.join()
 
 
-def on_this_machine(*, workers: int | None = None, threads: int = 1, say: Say = say_nothing) -> Muster:
-    """Processes of this machine: so many, or as many as its cores give `threads` to."""
+def on_this_machine(*, workers: int | None = None, threads: int = 1, own: int = 0, say: Say = say_nothing) -> Muster:
+    """Processes of this machine: so many, or as many as its cores give `threads` to. Up to `own` pieces
+    are done in this process, unless so many workers are asked for: starting others would take longer."""
 
     @contextmanager
-    def muster(job: CrewJob[Work, Made]) -> Iterator[LocalCrew[Work, Made]]:
-        count = workers or max(1, usable_cores() // threads)
+    def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[Crew[Work, Made]]:
+        if workers is None and pieces <= own:
+            with in_this_process(job, pieces) as alone:
+                yield alone
+            return
+        count = min(workers or max(1, usable_cores() // threads), pieces)
         crew = LocalCrew(replace(job, threads=threads), workers=count, say=say)
         try:
             yield crew
@@ -144,8 +152,10 @@ def on_this_machine(*, workers: int | None = None, threads: int = 1, say: Say = 
 
 def serve_crew(ways: Connection, job: CrewJob[Work, Made]) -> None:
     """The life of a process: it loads the model and does what it is given, until nobody is there
-    that gives. A piece that it has begun it finishes even then."""
+    that gives. A piece that it has begun it finishes even then, if it leaves what it makes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; who started this one ends it
+    if not job.leaves_product:
+        threading.Thread(target=end_with_giver, daemon=True).start()
     try:
         try:
             do = job.worker()
@@ -157,6 +167,14 @@ def serve_crew(ways: Connection, job: CrewJob[Work, Made]) -> None:
             ways.send(outcome_of(do, ways.recv()))
     except (EOFError, OSError):
         return
+
+
+def end_with_giver() -> None:
+    """Ends this process, whatever it does, when the one that started it is gone."""
+    giver = parent_process()
+    assert giver is not None, "a process that another one started"
+    giver.join()
+    os._exit(1)
 
 
 def outcome_of(do: Callable[[Work], Made], piece: Work) -> Said:

@@ -42,6 +42,6 @@ class OwnCrew(Generic[Work, Made]):
 
 
 @contextmanager
-def in_this_process(job: CrewJob[Work, Made]) -> Iterator[OwnCrew[Work, Made]]:
-    """This process, with the threads that it has."""
+def in_this_process(job: CrewJob[Work, Made], pieces: int) -> Iterator[OwnCrew[Work, Made]]:
+    """This process, with the threads that it has, for any number of pieces."""
     yield OwnCrew(replace(job, threads=torch.get_num_threads()).worker())

@@ -47,6 +47,11 @@ class Survey:
     shards: int = 0  # that are done
     receipts: list[Receipt] = field(default_factory=list)  # of done shards with lines that failed
 
+    @property
+    def pieces(self) -> int:
+        """How many shards are missing."""
+        return sum(len(firsts) for firsts in self.missing.values())
+
 
 @dataclass(frozen=True)
 class BulkPlan:

@@ -38,21 +38,16 @@ def ray_cluster(address: str | None = None, *, cores: int | None = None, namespa
         options |= {"include_dashboard": False, "num_cpus": cores, "object_store_memory": OBJECT_STORE}
     try:
         ray.init(address=address or "local", **options)
-    except Interrupted:
+    except TypeError:  # a mistake in the options above
         raise
     except Exception as error:  # of any kind: that of a node that does not start in time is a bare Exception
-        stopped = error.__cause__ or error.__context__
-        if isinstance(stopped, Interrupted):  # Ray passes on what a signal raised as the cause of a SystemError
-            raise stopped from None
-        raise AnydepthError(cannot_connect(address, error)) from error
+        raise_interruption(error)
+        kind = AnydepthError if address is None else UsageError
+        raise kind(cannot_connect(address, error)) from error
     finally:
         put_handlers_back(handlers)
     try:
         yield ray
-    except ray.exceptions.RayError as error:  # crews and places hear of lost workers; this is the cluster itself
-        raise AnydepthError(
-            f"the Ray cluster does not answer any more: {first_line(error)}; the same command goes on when it is back"
-        ) from error
     finally:
         ray.shutdown()
         put_handlers_back(handlers)
@@ -96,6 +91,16 @@ def first_line(error: Exception) -> str:
     """What an error says, without what Ray tells of its causes in further lines."""
     text = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
     return text.split("\n")[0].rstrip(".")
+
+
+def raise_interruption(error: BaseException) -> None:
+    """Raises what a signal raised, where it is the error or anywhere among its causes: Ray may pass it
+    on inside errors of its own."""
+    chain: list[BaseException] = [error]
+    for each in chain:
+        if isinstance(each, Interrupted | KeyboardInterrupt):
+            raise each from None
+        chain += [more for more in (each.__cause__, each.__context__) if more is not None and more not in chain]
 
 
 def own_handlers() -> dict[int, Any]:

@@ -1,7 +1,8 @@
 """Workers that are actors of a Ray cluster.
 
 They are detached: when the process that gives them work is killed, each finishes the piece that it
-has, and a job that goes on takes them over. Without a word from anybody they end by themselves.
+has, and a job that goes on takes them over, or ends them where it cannot have what they make. Without
+a word from anybody they end by themselves.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import Any, Generic
 
 from anydepth.bulk.crew import MOST_FALSE_STARTS, CrewJob, Made, Muster, Work, WorkOutcome
 from anydepth.bulk.local_crew import Said, outcome_of
-from anydepth.bulk.ray_cluster import ray_cluster
+from anydepth.bulk.ray_cluster import raise_interruption, ray_cluster
 from anydepth.errors import AnydepthError, UsageError
 from anydepth.files.checksums import bytes_hash
 from anydepth.messages.say import Say, say_nothing
@@ -64,19 +65,32 @@ class RayMember(Generic[Work]):
 
 
 class RayCrew(Generic[Work, Made]):
-    """Actors of a cluster: so many, or as many as it has room for, also when it grows."""
+    """Actors of a cluster: so many, or as many as it has room for, also when it grows; never more than
+    there are `pieces`."""
 
-    def __init__(self, ray: Any, job: CrewJob[Work, Made], *, workers: int | None, say: Say = say_nothing) -> None:
-        self.ray, self.job, self.wanted, self.say = ray, job, workers, say
+    def __init__(
+        self, ray: Any, job: CrewJob[Work, Made], *, workers: int | None, pieces: int, say: Say = say_nothing
+    ) -> None:
+        self.ray, self.job, self.wanted, self.pieces, self.say = ray, job, workers, pieces, say
         check_threads(job.threads, node_cores(ray))
         self.prefix = prefix_of(job)
         self.false_starts, self.given_up, self.greeted = 0, 0, 0.0
         self.kind = ray.remote(RayWorker)
         self.options = {"namespace": NAMESPACE, "lifetime": "detached", "num_cpus": job.threads}
         self.options |= {"max_restarts": 0, "max_concurrency": 4}  # one at work, one queued, and greetings
-        names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True) if self._is_own(each)]
-        self.members: list[RayMember[Work]] = [member for name in names if (member := self._adopted(name)) is not None]
+        self.members: list[RayMember[Work]] = self._taken_over()
         self._grow()
+
+    def _taken_over(self) -> list[RayMember[Work]]:
+        """The actors of a job that was killed; they are ended where this one cannot have what they make."""
+        listed = self.ray.util.list_named_actors(all_namespaces=True)
+        adopted = [self._adopted(each["name"]) for each in listed if self._is_own(each)]
+        found = [each for each in adopted if each is not None]
+        if self.job.leaves_product:
+            return found
+        for each in found:
+            self._dismiss(each)
+        return []
 
     def _is_own(self, named: dict[str, str]) -> bool:
         return named["namespace"] == NAMESPACE and named["name"].startswith(self.prefix)
@@ -110,13 +124,17 @@ class RayCrew(Generic[Work, Made]):
         try:
             ready, _ = self.ray.wait(waiting, num_returns=len(waiting), timeout=0)
             return list(ready or self.ray.wait(waiting, num_returns=1, timeout=seconds)[0])
-        except SystemError as error:  # Ray's way to pass on what a signal raised while it waited
-            raise error.__cause__ or error.__context__ or error from None
+        except Exception as error:
+            raise_interruption(error)
+            raise
 
     def _heard(self, member: RayMember[Work]) -> WorkOutcome[Work, Made] | None:
         try:
             said = self.ray.get(member.asked)
-        except self.ray.exceptions.RayError as error:
+        except Exception as error:
+            raise_interruption(error)
+            if not isinstance(error, self.ray.exceptions.RayError):
+                raise
             return self._lost(member, error)
         member.asked = None
         if not member.is_ready:
@@ -148,7 +166,7 @@ class RayCrew(Generic[Work, Made]):
 
     def _grow(self) -> None:
         room = self.wanted or sum(cores // self.job.threads for cores in node_cores(self.ray))
-        while len(self.members) < max(1, room - self.given_up):
+        while len(self.members) < max(1, min(room - self.given_up, self.pieces)):
             name = f"{self.prefix}-{uuid.uuid4().hex}"
             actor = self.kind.options(name=name, **self.options).remote(self.job)
             self.members.append(RayMember(actor, actor.greet.remote()))
@@ -210,10 +228,10 @@ def on_ray(
     """Actors of the Ray cluster at `address`, or of one that is started for the job."""
 
     @contextmanager
-    def muster(job: CrewJob[Work, Made]) -> Iterator[RayCrew[Work, Made]]:
+    def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[RayCrew[Work, Made]]:
         cores = None if workers is None else workers * threads
         with ray_cluster(address, cores=cores, namespace=NAMESPACE) as ray:
-            crew = RayCrew(ray, replace(job, threads=threads), workers=workers, say=say)
+            crew = RayCrew(ray, replace(job, threads=threads), workers=workers, pieces=pieces, say=say)
             try:
                 yield crew
             finally:

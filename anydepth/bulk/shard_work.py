@@ -4,7 +4,7 @@ shards one after the other."""
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from anydepth.bulk.crew import CrewJob
 from anydepth.bulk.inputs import Shard
@@ -23,6 +23,8 @@ from anydepth.vocabulary.names import FULL
 @dataclass(frozen=True, kw_only=True)
 class ShardJob(CrewJob[Shard, Receipt]):
     """The job of translating shards: the model, the search, and the folder that its output goes to."""
+
+    leaves_product: ClassVar[bool] = True
 
     run: Path
     folder: Path

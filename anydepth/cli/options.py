@@ -86,7 +86,7 @@ Workers = Annotated[
 ]
 Threads = Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads of each worker.")]
 Retries = Annotated[
-    int, typer.Option(min=1, max=1000, help="How often a shard or part is tried before it is reported as failed.")
+    int, typer.Option(min=1, max=1000, help="How often a piece of the work is tried before it is reported as failed.")
 ]
 
 
@@ -133,8 +133,9 @@ def tell_if_unfinished(run: Path) -> None:
         )
 
 
-def muster_of(on: str, address: str | None, workers: int | None, threads: int) -> "Muster":
-    """Where --on, --address, --workers and --threads have the work done."""
+def muster_of(on: str, address: str | None, workers: int | None, threads: int, *, own: int = 0) -> "Muster":
+    """Where --on, --address, --workers and --threads have the work done; on this machine, unless
+    --workers is given, up to `own` pieces in this process."""
     from anydepth.bulk.local_crew import on_this_machine
     from anydepth.bulk.ray_cluster import require_ray
     from anydepth.bulk.ray_crew import on_ray
@@ -144,7 +145,7 @@ def muster_of(on: str, address: str | None, workers: int | None, threads: int) -
         return on_ray(address=address, workers=workers, threads=threads, say=say)
     if address is not None:
         raise UsageError(f"--address {address} is of a Ray cluster; give --on ray with it")
-    return on_this_machine(workers=workers, threads=threads, say=say)
+    return on_this_machine(workers=workers, threads=threads, own=own, say=say)
 
 
 def wish_of(

@@ -61,12 +61,12 @@ def score_exits(
 ) -> None:
     """Translate training text at every exit and store how good each is, for exits.oracle = "bleu", on
     all cores or a Ray cluster; goes on where it was stopped."""
-    from anydepth.bleu_oracle.scoring import ScoreSettings
+    from anydepth.bleu_oracle.scoring import FEW_PARTS, ScoreSettings
     from anydepth.bleu_oracle.scoring import score_exits as make_scores
     from anydepth.bleu_oracle.summary import summarise, summary_json, summary_table
     from anydepth.search.decoding import DecodingOptions
 
-    muster = muster_of(on, address, workers, threads)
+    muster = muster_of(on, address, workers, threads, own=FEW_PARTS)
     tell_if_unfinished(run)
     settings = ScoreSettings(metric=metric, decoding=DecodingOptions(beam=beam), sentences=sentences, retries=retries)
     try:

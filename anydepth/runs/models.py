@@ -26,18 +26,24 @@ def new_model(run: Run) -> AdaptiveTransformer:
 
 def load_model(run: Run) -> AdaptiveTransformer:
     """The trained model, ready to translate."""
-    config = run.config
+    check_weights(run)
+    model = new_model(run)
+    fill_model(model, load_weights(run.weights_file)[0], run.weights_file)
+    return model.eval()
+
+
+def check_weights(run: Run) -> None:
+    """Refuses a run that has no weights, or those of a model of another shape."""
     if not run.seal.has(run.weights_file):
         hint = (
             "its training has not ended; go on with `anydepth train --resume`"
             if run.state_file.exists()
             else "train it first"
         )
-        raise RunError(f"{run.folder} has no model.safetensors: {hint} (updates asked for: {config.training.updates})")
+        raise RunError(
+            f"{run.folder} has no model.safetensors: {hint} (updates asked for: {run.config.training.updates})"
+        )
     check_shape(run, run.weights_file)
-    model = new_model(run)
-    fill_model(model, load_weights(run.weights_file)[0], run.weights_file)
-    return model.eval()
 
 
 def check_shape(run: Run, weights: Path, *, prefix: str = "") -> None:

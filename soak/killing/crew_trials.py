@@ -87,7 +87,8 @@ class CrewTrial(ABC):
         return False
 
     def kill_driver(self, chance: random.Random) -> bool:
-        """Kills the process that gives out work and starts the same command again."""
+        """Kills the process that gives out work and starts the same command again, also where that hit
+        nothing."""
 
         def act(working: list[int]) -> bool:
             assert self.driver is not None
@@ -95,10 +96,10 @@ class CrewTrial(ABC):
             self.driver.wait()
             return True
 
-        if not self.kill("driver", act, chance):
-            return False
-        self.start()
-        return True
+        is_hit = self.kill("driver", act, chance)
+        if self.driver is not None and self.driver.returncode == -signal.SIGKILL:
+            self.start()
+        return is_hit
 
     def kill_worker(self, chance: random.Random) -> bool:
         """Kills a process that is at work."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from anydepth.model.checkpoint import load_tensors
+from anydepth.model.checkpoint import load_tensors, own_tensors
 from anydepth.runs.run import Run
 from killing.crew_trials import ROOT, CrewTrial, environment, write_lines
 
@@ -55,13 +55,20 @@ class ScoreTrial(CrewTrial):
     data: Path
     parts_before: int = 0  # when somebody was killed last
     losses: int = 0  # of workers, that the driver told by then
-    misses: int = 0  # of workers that had nothing yet
+    misses: int = 0  # kills of workers that had nothing yet, or of drivers that had nothing left
 
     def command(self) -> list[str]:
         return scoring_command(self.run, self.data, "--retries", 1000, *self.where)
 
     def parts(self) -> int:
         return len(list((self.run.folder / "exit_scores").glob("part-*.safetensors")))
+
+    def has_missing(self) -> bool:
+        """Whether pairs have no scores in any part."""
+        if self.run.scores_file.exists():
+            return False
+        kept = sum(pairs_in(part) for part in (self.run.folder / "exit_scores").glob("part-*.safetensors"))
+        return kept < pairs_in(self.undisturbed.scores_file)
 
     def told_losses(self) -> int:
         return self.log.read_text(errors="replace").count(LOST)
@@ -78,9 +85,9 @@ class ScoreTrial(CrewTrial):
 
     def has_hit(self, kind: str) -> bool:
         """Whether the driver tells that it has lost the worker of a part; one that is killed itself
-        loses what all of them had."""
+        loses what all of them had, if it was not done."""
         deadline = time.monotonic() + NOTICE
-        is_hit = kind == "driver"
+        is_hit = kind == "driver" and self.has_missing()
         while not is_hit and time.monotonic() < deadline and self.driver is not None and self.driver.poll() is None:
             time.sleep(0.05)
             is_hit = self.told_losses() > self.losses
@@ -102,10 +109,16 @@ class ScoreTrial(CrewTrial):
         state += "" if is_clear else "; WRONG: a traceback in the log" if has_trace else "; WRONG: parts were left"
         print(
             f"score kills: {name}: {kills} of {wanted} kills hit ({self.hits}), {self.losses} parts of lost workers "
-            f"tried again, {self.misses} kills of workers without a part: {state}",
+            f"tried again, {self.misses} kills that hit no part: {state}",
             flush=True,
         )
         return is_same and is_clear and kills == wanted
+
+
+def pairs_in(file: Path) -> int:
+    """How many pairs of both splits a file of scores has."""
+    tensors, _ = own_tensors(file)  # a kill may come before the seal knows it
+    return sum(len(tensor) for name, tensor in tensors.items() if name.endswith(".pairs"))
 
 
 def workers_of(parents: list[int]) -> dict[int, int]:

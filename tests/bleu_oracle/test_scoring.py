@@ -16,7 +16,7 @@ from sacrebleu.metrics.chrf import CHRF
 from tiny import BLOCKS, exit_code_of, in_own_process, prepare_tiny, short_training, signal_at_write, train
 
 from anydepth.bleu_oracle.score_work import PartScorer, ScorePart, ScoreRows, SentenceScorer
-from anydepth.bleu_oracle.scoring import ScoreSettings, missing_pairs, score_exits
+from anydepth.bleu_oracle.scoring import ScoreSettings, missing_pairs, part_size, score_exits
 from anydepth.bleu_oracle.store import ScoreStore
 from anydepth.bleu_oracle.summary import ScoreSummary, summarise, summary_json, summary_table
 from anydepth.bleu_oracle.table import ExitScores, ScoreRecipe, ScoreTable, load_scores
@@ -105,6 +105,25 @@ def test_a_sample_is_the_same_every_time_and_part_of_a_larger_one(whole: Run) ->
         assert missing_pairs(data, "train", nothing, count).tolist() == list(range(TRAIN))
     known = ScoreTable(torch.tensor(small[:4]), torch.zeros(4, BLOCKS, dtype=torch.float64))
     assert missing_pairs(data, "train", known, 9).tolist() == small[4:]
+
+
+@pytest.mark.parametrize(
+    ("total", "most", "expected"),
+    [
+        (1, 256, 16),
+        (127, 256, 16),
+        (200, 256, 25),
+        (8000, 256, 256),
+        (255_999, 256, 256),
+        (600_000, 256, 600),
+        (9, 7, 7),
+    ],
+)
+def test_few_pairs_make_small_parts_of_which_each_core_has_some(
+    total: int, most: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anydepth.bleu_oracle.scoring.usable_cores", lambda: 2)
+    assert part_size(total, most) == expected
 
 
 def test_a_larger_sample_decodes_only_what_is_new(own: Run, whole: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,11 +299,13 @@ def test_a_model_of_one_exit_is_refused(tmp_path: Path) -> None:
         scored(run)
 
 
-def test_unknown_metrics_and_empty_samples_are_refused() -> None:
+def test_unknown_metrics_empty_samples_and_no_tries_are_refused() -> None:
     with pytest.raises(UsageError, match="--metric ter is unknown; use bleu or chrf"):
         ScoreSettings(metric="ter")
     with pytest.raises(UsageError, match="--sentences 0 leaves nothing to score; ask for 1 or more"):
         ScoreSettings(sentences=0)
+    with pytest.raises(UsageError, match="--retries 0 must be 1 or more"):
+        ScoreSettings(retries=0)
 
 
 def test_a_log_gets_a_line_for_each_twentieth_at_most() -> None:

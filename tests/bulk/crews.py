@@ -62,7 +62,7 @@ def inline(accident: Callable[[Any], str | None] = lambda piece: None, done: lis
     """A crew of this process; `done` gets the places of the pieces that it did."""
 
     @contextmanager
-    def muster(job: CrewJob[Work, Made]) -> Iterator[InlineCrew[Work, Made]]:
+    def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[InlineCrew[Work, Made]]:
         yield InlineCrew(job.worker(), accident, done=[] if done is None else done)
 
     return muster

@@ -2,9 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from types import SimpleNamespace
 
+import pytest
 from bulk.crews import InlineCrew
 
+from anydepth.bulk.crew import WorkOutcome
 from anydepth.bulk.dispatch import RETRIES, Dispatch
 
 
@@ -46,7 +49,33 @@ def test_every_piece_is_kept_once_and_one_that_fails_is_tried_again_before_it_is
     assert dispatch.failed == {"sum 3": "not now"} and dispatch.failures == 1
     assert "sum 3 FAILED: not now; the others continue" in said
     assert said.count("sum 1: not now; trying again") == 1
-    assert said[-1].startswith("6 of 6 sentences  ") and said[-1].endswith("  1 workers  1 failures")
+    assert said[-1].startswith("5 of 6 sentences  "), "what failed is not done"
+    assert said[-1].endswith("  1 workers  1 failures")
+
+
+class LateCrew(InlineCrew[Sum, int]):
+    """A worker that is there after some calls of `wait`, each of which takes half a minute of `clock`."""
+
+    late: int = 5
+    clock: float = 0.0
+
+    @property
+    def idle(self) -> int:
+        return super().idle if self.workers else 0
+
+    def wait(self, seconds: float) -> list[WorkOutcome[Sum, int]]:
+        self.clock, self.late = self.clock + 30.0, self.late - 1
+        self.workers = int(self.late <= 0)
+        return super().wait(seconds)
+
+
+def test_while_no_worker_is_there_it_is_said_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    crew = LateCrew(lambda piece: sum(piece.numbers), lambda piece: None, workers=0)
+    monkeypatch.setattr("anydepth.bulk.dispatch.time", SimpleNamespace(monotonic=lambda: crew.clock))
+    Dispatch(iter(SUMS), crew, lambda piece, made: None, total=6, say=said.append).go()
+    assert said[:2] == ["no worker is ready; waiting for one to start, or for room where it can"] * 2
+    assert said[2].startswith("2 of 6 sentences") and len(said) == 2 + len(SUMS)
 
 
 def test_without_pieces_nobody_is_asked() -> None:

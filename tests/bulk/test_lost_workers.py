@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from bulk.crews import SAMPLES, SMALL, InlineCrew, Killed, expected, joined, lines_of
+from bulk.naps import Nap, NapJob, NotedNapJob, give_nap, is_alive, wait_until
+from tiny import in_own_process
 
 from anydepth.bulk.crew import CrewJob, Made, Work
 from anydepth.bulk.inputs import Shard
@@ -34,7 +36,7 @@ def job_with(
     translator, crews = Translator.load(SAMPLES / "runs" / "exits", threads=1), list[InlineCrew[Any, Any]]()
 
     @contextmanager
-    def muster(job: CrewJob[Work, Made]) -> Iterator[InlineCrew[Work, Made]]:
+    def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[InlineCrew[Work, Made]]:
         crews.append(InlineCrew(job.worker(), accident, is_lost=True))
         yield crews[0]
 
@@ -68,6 +70,20 @@ def test_workers_are_kept_while_done_shards_are_passed_over(text: Path) -> None:
     result, crew, translator = job_with(lambda shard: None, text)
     assert crew.kept == 2 and len(crew.done) == 1
     assert joined(result, "in.de") == expected(translator, lines_of(text))
+
+
+@pytest.mark.parametrize("job", [NapJob(), NotedNapJob()], ids=["sent back", "left"])
+def test_a_worker_whose_giver_is_killed_finishes_its_piece_only_if_it_leaves_what_it_makes(
+    job: NapJob, tmp_path: Path
+) -> None:
+    asleep, awake = tmp_path / "asleep", tmp_path / "awake"
+    giver = in_own_process(give_nap, job, Nap(tmp_path, seconds=1.5 if job.leaves_product else 600.0))
+    wait_until(asleep.exists)
+    giver.kill()
+    giver.join()
+    worker = int(asleep.read_text())
+    wait_until(lambda: not is_alive(worker))
+    assert awake.exists() == job.leaves_product
 
 
 class StartsLike(LocalCrew[Any, Any]):

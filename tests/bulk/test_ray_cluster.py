@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anydepth.bulk.ray_cluster import check_answers, ray_cluster, require_ray
+from anydepth.bulk.ray_cluster import check_answers, raise_interruption, ray_cluster, require_ray
 from anydepth.errors import AnydepthError, Interrupted, UsageError
 
 
@@ -75,22 +75,43 @@ def test_a_cluster_that_does_not_start_is_one_sentence(
     assert raised.value.exit_code == 1 and "\n" not in str(raised.value)
 
 
+def test_an_address_that_ray_cannot_join_is_refused_and_a_mistake_of_ours_is_none_of_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        ray_that(monkeypatch, ConnectionError("no cluster here"))
+        match = f"^no Ray cluster answers at --address {address}: no cluster here; start one"
+        with pytest.raises(UsageError, match=match) as raised, ray_cluster(address):
+            pass
+    assert raised.value.exit_code == 2
+    ray_that(monkeypatch, TypeError("num_cpus must be a number"))
+    with pytest.raises(TypeError, match="num_cpus must be a number"), ray_cluster():
+        pass
+
+
+def wrapped(*ways: str) -> Exception:
+    """What a signal raised, inside errors that each lead to the next in one of these ways."""
+    error: Exception = Interrupted("stopped")
+    for way in ways:
+        inner, error = error, SystemError("returned a result with an exception set")
+        setattr(error, way, inner)
+    return error
+
+
 def test_who_stops_the_command_while_a_cluster_starts_hears_nothing_of_the_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wrapped = SystemError("returned a result with an exception set")
-    wrapped.__cause__ = Interrupted("stopped")
-    for error in (Interrupted("stopped"), wrapped):
+    for error in (Interrupted("stopped"), wrapped("__cause__"), wrapped("__context__", "__cause__")):
         ray_that(monkeypatch, error)
         with pytest.raises(Interrupted, match=r"^stopped$"), ray_cluster():
             pass
 
 
-def test_a_cluster_that_is_lost_meanwhile_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    errors, init = SimpleNamespace(RayError=TooLateError), lambda **options: None
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init, shutdown=lambda: None, exceptions=errors))
-    with (
-        pytest.raises(AnydepthError, match=r"^the Ray cluster does not answer any more: gone; the same"),
-        ray_cluster(),
-    ):
-        raise TooLateError("gone\nfor good")
+def test_an_error_without_an_interruption_raises_nothing_even_if_it_is_its_own_cause() -> None:
+    first, second = ValueError("one"), ValueError("two")
+    first.__cause__, second.__context__ = second, first
+    raise_interruption(first)
+    second.__cause__ = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        raise_interruption(first)

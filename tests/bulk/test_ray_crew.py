@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bulk.naps import NapJob
 
 from anydepth.bulk import ray_crew
 from anydepth.bulk.crew import MOST_FALSE_STARTS
@@ -13,7 +14,7 @@ from anydepth.bulk.inputs import Shard
 from anydepth.bulk.ray_crew import NAMESPACE, RayCrew, prefix_of
 from anydepth.bulk.rows import RowFormat
 from anydepth.bulk.shard_work import ShardJob
-from anydepth.errors import AnydepthError, UsageError
+from anydepth.errors import AnydepthError, Interrupted, UsageError
 
 SHARD = Shard("in", "text", 1, 1, (b"x",))
 
@@ -90,23 +91,25 @@ def job(threads: int = 1) -> ShardJob:
 
 
 def test_room_is_counted_machine_by_machine_and_workers_that_fit_none_are_refused() -> None:
-    assert len(RayCrew(FakeRay([3, 3, 0, 1]), job(threads=2), workers=None).members) == 2
+    assert len(RayCrew(FakeRay([3, 3, 0, 1]), job(threads=2), workers=None, pieces=9).members) == 2
+    assert len(RayCrew(FakeRay([3, 3]), job(), workers=None, pieces=4).members) == 4, "one for each piece"
+    assert len(RayCrew(FakeRay([3, 3]), job(), workers=5, pieces=1).members) == 1
     with pytest.raises(UsageError, match="--threads 4 is more than the 3 CPUs of the largest machine of the Ray clus"):
-        RayCrew(FakeRay([3, 3]), job(threads=4), workers=None)
+        RayCrew(FakeRay([3, 3]), job(threads=4), workers=None, pieces=9)
     with pytest.raises(UsageError, match="no machine of the Ray cluster has a core for workers"):
-        RayCrew(FakeRay([0]), job(), workers=None)
+        RayCrew(FakeRay([0]), job(), workers=None, pieces=9)
 
 
 def test_a_worker_that_never_starts_is_given_up_where_others_work_and_ends_the_job_where_none_does() -> None:
     said: list[str] = []
     ray = FakeRay([1, 1, 1], is_lost=lambda number: number > 2)
-    crew = RayCrew(ray, job(), workers=None, say=said.append)
+    crew = RayCrew(ray, job(), workers=None, pieces=9, say=said.append)
     for _ in range(40):
         crew.wait(0.0)
     assert crew.workers == 2 == len(crew.members)
     assert said == ["a worker cannot be started on the Ray cluster: The actor died.; going on with 2"]
     assert ray.started == 2 + MOST_FALSE_STARTS * 3 + 1
-    hopeless = RayCrew(FakeRay([1, 1], is_lost=lambda number: True), job(), workers=None)
+    hopeless = RayCrew(FakeRay([1, 1], is_lost=lambda number: True), job(), workers=None, pieces=9)
     with pytest.raises(AnydepthError, match="no worker could be started on the Ray cluster: The actor died"):
         for _ in range(40):
             hopeless.wait(0.0)
@@ -116,15 +119,24 @@ def test_own_actors_are_taken_over_and_one_that_ends_meanwhile_is_passed_over() 
     ray = FakeRay([1, 1])
     own = prefix_of(job())
     ray.named = {f"{own}-1": ray.actor(), f"{own}-2": None, f"{prefix_of(job(threads=2))}-3": ray.actor()}
-    crew = RayCrew(ray, job(), workers=None)
+    crew = RayCrew(ray, job(), workers=None, pieces=9)
     assert [each.actor.number for each in crew.members] == [1, 3], "one is taken over, and one is new"
+
+
+def test_actors_whose_product_nobody_would_receive_are_ended_and_others_started() -> None:
+    ray, naps = FakeRay([1, 1]), NapJob()
+    own = prefix_of(naps)
+    ray.named = {f"{own}-1": ray.actor(), f"{own}-2": None, f"{prefix_of(job())}-3": ray.actor()}
+    crew = RayCrew(ray, naps, workers=None, pieces=9)
+    assert [each.number for each in ray.killed] == [1]
+    assert [each.actor.number for each in crew.members] == [3, 4]
 
 
 def test_a_lost_actor_is_told_from_a_failed_shard_and_those_that_wait_are_greeted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ray = FakeRay([1])
-    crew = RayCrew(ray, job(), workers=None)
+    crew = RayCrew(ray, job(), workers=None, pieces=9)
     assert crew.wait(0.0) == [] and crew.idle == 1
     crew.give(SHARD)
     (outcome,) = crew.wait(0.0)
@@ -136,3 +148,21 @@ def test_a_lost_actor_is_told_from_a_failed_shard_and_those_that_wait_are_greete
     monkeypatch.setattr(ray_crew, "GREETING", -1.0)
     crew.keep()
     assert ray.greetings == before + 1
+
+
+@pytest.mark.parametrize("call", ["wait", "get"])
+@pytest.mark.parametrize("kind", [SystemError, ActorLostError])
+def test_who_stops_the_command_while_ray_is_asked_loses_no_worker(
+    call: str, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: object, **options: object) -> None:
+        cause = RuntimeError("in Ray")
+        cause.__cause__ = Interrupted("stopped")
+        raise kind("error return without exception set") from cause
+
+    ray = FakeRay([1])
+    crew = RayCrew(ray, job(), workers=None, pieces=9)
+    monkeypatch.setattr(ray, call, interrupted)
+    with pytest.raises(Interrupted, match=r"^stopped$"):
+        crew.wait(0.0)
+    assert ray.killed == []

@@ -10,7 +10,10 @@ from bulk.crews import inline
 from cli.commands import anydepth, assert_refused, done
 
 from anydepth.bleu_oracle.score_work import ScorePart
+from anydepth.bleu_oracle.store import ScoreStore
+from anydepth.bleu_oracle.table import ScoreTable
 from anydepth.errors import Interrupted
+from anydepth.model.checkpoint import load_tensors
 
 TEACH = ["--set", "exits.halting=sequence", "--set", "exits.oracle=bleu", "--set", "training.updates=5"]
 
@@ -39,13 +42,29 @@ def test_scores_are_made_summarised_and_learned_from(own_run: Path, text: Path, 
     assert shown["results"][0]["policy"] == "sequence"
 
 
-def test_the_number_of_workers_and_threads_changes_no_score(own_run: Path, tmp_path: Path) -> None:
-    outs = []
+def test_the_number_of_workers_and_threads_changes_no_score(
+    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outs, found, parts = [], [], []
+    add = ScoreStore.add
+
+    def counting(store: ScoreStore, split: str, table: ScoreTable) -> None:
+        parts.append(split)
+        add(store, split, table)
+
+    monkeypatch.setattr(ScoreStore, "add", counting)
     for options in ((), ("--workers", 1), ("--workers", 2, "--threads", 2)):
         outs.append(done("score-exits", own_run, "--sentences", 30, "--json", *options).out)
+        found.append(load_tensors(own_run / "exit_scores.safetensors"))
         (own_run / "exit_scores.safetensors").replace(tmp_path / f"{len(outs)}")
         done("seal", own_run)
+    assert sorted(parts) == ["train"] * 6 + ["valid"] * 3, "three parts each time"
     assert outs[0] == outs[1] == outs[2]
+    (tensors, notes), *others = found
+    assert tensors["train.scores"].unique().numel() > 1, "scores differ, or this shows little"
+    for mine, own_notes in others:
+        assert own_notes == notes and list(mine) == list(tensors)
+        assert all(mine[name].equal(tensors[name]) for name in tensors)
 
 
 def test_a_part_that_fails_is_named_with_exit_code_1_and_ctrl_c_leaves_a_sentence(
@@ -61,7 +80,7 @@ def test_a_part_that_fails_is_named_with_exit_code_1_and_ctrl_c_leaves_a_sentenc
 
     crew_with(lambda part: "its worker was ended by signal 9" if part.split == "train" else None)
     outcome = anydepth("score-exits", own_run, "--sentences", 9, "--retries", 2)
-    assert_refused(outcome, "1 parts could not be scored, the first: train pairs ", "ended by signal 9; ", code=1)
+    assert_refused(outcome, "1 part could not be scored: 9 train pairs between ", "ended by signal 9; ", code=1)
     assert outcome.err.count("; trying again") == 1
     crew_with(interrupted)
     stopped = anydepth("score-exits", own_run, "--sentences", 8, "--metric", "chrf", "--overwrite")

@@ -4,6 +4,7 @@ is remembered."""
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.tuning import tune as tuning
-from anydepth.tuning.candidates import DIGITS
+from anydepth.tuning.candidates import DIGITS, promising, segment_numbers
 from anydepth.tuning.decoded_points import DecodedPoints, TunedSearch
 from anydepth.tuning.tune import TuneSettings, tune_run
 from anydepth.tuning.valid_text import ValidationText
@@ -90,6 +91,26 @@ def test_every_stored_point_is_what_decoding_it_gives(
         translator.engine.name,
     )
     assert found.valid_fingerprint == text_fingerprint(held, "de", "en")
+
+
+@pytest.mark.parametrize(("decoded", "most"), [(None, 3), (1, 1)])
+def test_an_average_exit_has_three_candidates_of_each_segment_decoded_unless_told_otherwise(
+    run: Run, held: str, counted: list[str], decoded: int | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[tuple[int, list[int]]] = []  # of each call: how many at most, and the segments of those chosen
+
+    def watched(costs: np.ndarray, worth: np.ndarray, *, segment: float, count: int, patterns: None) -> np.ndarray:
+        found = promising(costs, worth, segment=segment, count=count, patterns=patterns)
+        chosen.append((count, segment_numbers(costs, segment)[found].tolist()))
+        return found
+
+    monkeypatch.setattr(tuning, "promising", watched)
+    monkeypatch.setattr(tuning, "for_missed_segments", lambda costs, worth, chosen, decoded, segment, least: chosen[:0])
+    settings = TuneSettings(objective="average-exit", candidates=40, segment=1.0, decoded=decoded, decoding=GREEDY)
+    tune_run(run.folder, held, None, settings, say=quiet)
+    ((count, segments),) = chosen
+    assert count == most == max(Counter(segments).values()), "some segment has as many, or this shows little"
+    assert len(counted) == 1 + len(segments), "full depth, and those of each segment"
 
 
 def test_a_further_candidate_for_a_missed_segment_is_decoded_and_kept(
