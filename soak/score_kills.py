@@ -16,7 +16,7 @@ from killing.crew_trials import NodesToKill, TrialMaker, environment, soak
 from killing.score_jobs import ScoreTrial, prepared_text, run_without_scores, scoring_command
 
 KILLS = 20
-PARTS_PER_KILL = 6
+PARTS_PER_KILL = 12
 
 
 def prepare(place: Path, chance: random.Random) -> TrialMaker:
