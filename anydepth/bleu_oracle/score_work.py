@@ -114,18 +114,21 @@ def sentence_metric(name: str) -> BLEU | CHRF:
     raise UsageError(f"there is no sentence score {name!r}; known: {', '.join(METRICS)}")
 
 
-def score_job(run: Run, data: PreparedData, *, metric: str, decoding: DecodingOptions) -> ScoreJob:
-    """The job of scoring pairs of `data`, with the fastest engine that needs no export; a run that
-    cannot be scored is refused without loading its model."""
-    config, search = run.config, decoding.resolved(run.config.decoding)
+def check_scorable(run: Run) -> None:
+    """Refuses a run that has no exits to score, without loading its model."""
     check_weights(run)
-    if config.model.exits != "all":
+    if run.config.model.exits != "all":
         raise UsageError(
             f"{run.folder} has one exit, after its last block, so there is nothing to choose; train with "
             'model.exits = "all"'
         )
+
+
+def score_job(run: Run, data: PreparedData, *, metric: str, decoding: DecodingOptions) -> ScoreJob:
+    """The job of scoring pairs of `data`, with the fastest engine that needs no export."""
+    search = decoding.resolved(run.config.decoding)
     recipe = recipe_of(run, data, SentenceScorer(metric), search)
-    engine = automatic_engine(None, int8=False, blocks=config.model.blocks)
+    engine = automatic_engine(None, int8=False, blocks=run.config.model.blocks)
     return ScoreJob(run=run.folder.resolve(), data=data.folder.resolve(), engine=engine, search=search, recipe=recipe)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
-from anydepth.bleu_oracle.score_work import ScorePart, ScoreRows, score_job
+from anydepth.bleu_oracle.score_work import ScorePart, ScoreRows, check_scorable, score_job
 from anydepth.bleu_oracle.store import ScoreStore
 from anydepth.bleu_oracle.table import METRICS, SPLITS, ExitScores, ScoreTable
 from anydepth.bulk.crew import Crew, Muster
@@ -78,6 +78,7 @@ def _scored(
     run: Run, settings: ScoreSettings, data_folder: Path | None, *, overwrite: bool, muster: Muster, say: Say
 ) -> ExitScores:
     """`score_exits`, while no other process may write to the run."""
+    check_scorable(run)
     data, blocks = usable_data(run, data_folder, use="score-exits"), run.config.model.blocks
     job = score_job(run, data, metric=settings.metric, decoding=settings.decoding)
     store = ScoreStore(run, job.recipe, blocks)

@@ -33,16 +33,15 @@ def load_model(run: Run) -> AdaptiveTransformer:
 
 
 def check_weights(run: Run) -> None:
-    """Refuses a run that has no weights, or those of a model of another shape."""
+    """Refuses a folder that is no run, a run without weights, and weights of a model of another shape."""
+    config = run.config
     if not run.seal.has(run.weights_file):
         hint = (
             "its training has not ended; go on with `anydepth train --resume`"
             if run.state_file.exists()
             else "train it first"
         )
-        raise RunError(
-            f"{run.folder} has no model.safetensors: {hint} (updates asked for: {run.config.training.updates})"
-        )
+        raise RunError(f"{run.folder} has no model.safetensors: {hint} (updates asked for: {config.training.updates})")
     check_shape(run, run.weights_file)
 
 
