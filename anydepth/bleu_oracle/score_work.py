@@ -115,7 +115,7 @@ def sentence_metric(name: str) -> BLEU | CHRF:
 
 
 def check_scorable(run: Run) -> None:
-    """Refuses a run that cannot be scored, without loading its model."""
+    """Refuses a run that has no exits to score, without loading its model."""
     check_weights(run)
     if run.config.model.exits != "all":
         raise UsageError(
@@ -126,9 +126,9 @@ def check_scorable(run: Run) -> None:
 
 def score_job(run: Run, data: PreparedData, *, metric: str, decoding: DecodingOptions) -> ScoreJob:
     """The job of scoring pairs of `data`, with the fastest engine that needs no export."""
-    config, search = run.config, decoding.resolved(run.config.decoding)
+    search = decoding.resolved(run.config.decoding)
     recipe = recipe_of(run, data, SentenceScorer(metric), search)
-    engine = automatic_engine(None, int8=False, blocks=config.model.blocks)
+    engine = automatic_engine(None, int8=False, blocks=run.config.model.blocks)
     return ScoreJob(run=run.folder.resolve(), data=data.folder.resolve(), engine=engine, search=search, recipe=recipe)
 
 

@@ -132,7 +132,7 @@ class LocalCrew(Generic[Work, Made]):
 
 def on_this_machine(*, workers: int | None = None, threads: int = 1, own: int = 0, say: Say = say_nothing) -> Muster:
     """Processes of this machine: so many, or as many as its cores give `threads` to. Up to `own` pieces
-    are done in this process, unless so many workers are asked for: starting others would take longer."""
+    are done in this process unless `workers` is given: starting others would take longer."""
 
     @contextmanager
     def muster(job: CrewJob[Work, Made], pieces: int) -> Iterator[Crew[Work, Made]]:

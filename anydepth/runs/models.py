@@ -33,8 +33,8 @@ def load_model(run: Run) -> AdaptiveTransformer:
 
 
 def check_weights(run: Run) -> None:
-    """Refuses a run that has no weights, or those of a model of another shape."""
-    config = run.config  # a folder that is no run is refused as such
+    """Refuses a folder that is no run, a run without weights, and weights of a model of another shape."""
+    config = run.config
     if not run.seal.has(run.weights_file):
         hint = (
             "its training has not ended; go on with `anydepth train --resume`"
