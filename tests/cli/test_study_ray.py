@@ -26,11 +26,24 @@ PATIENCE = 900.0
 
 
 @pytest.fixture(scope="module")
-def local(study_data: Path, study_settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def long_settings(study_settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So many updates that no training is over before it can be killed."""
+    file = tmp_path_factory.mktemp("long-settings") / "long.toml"
+    text = study_settings.read_text(encoding="utf-8")
+    more = {"updates = 60": "updates = 2000", "log_every = 10": "log_every = 50", "every = 30": "every = 500"}
+    for few, many in more.items():
+        assert few in text
+        text = text.replace(few, many)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def local(study_data: Path, long_settings: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that was done on this machine, with one thread for each step."""
     folder = tmp_path_factory.mktemp("local") / "study"
     threads = torch.get_num_threads()
-    plan_study(folder, study_data, study_settings, "figures6-9")
+    plan_study(folder, study_data, long_settings, "figures6-9")
     torch.set_num_threads(1)
     do_in_this_process(folder)
     torch.set_num_threads(threads)
@@ -129,10 +142,10 @@ def ended(study: "subprocess.Popen[bytes]") -> Outcome:
 @pytest.mark.timeout(3600)
 @pytest.mark.filterwarnings("ignore")  # those of Ray's own
 def test_a_study_on_a_cluster_that_loses_workers_nodes_and_its_driver_has_the_records_of_a_local_one(
-    cluster: Any, local: Path, study_data: Path, study_settings: Path, tmp_path: Path
+    cluster: Any, local: Path, study_data: Path, long_settings: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "ray" / "study"
-    command = ["study", "figures6-9", "--data", study_data, "--to", folder, "--config", study_settings]
+    command = ["study", "figures6-9", "--data", study_data, "--to", folder, "--config", long_settings]
     command += ["--on", "ray", "--address", cluster.address]
     trainings = [step for step in make_plan(load_study(StudyFolder(local)), StudyFolder(folder)) if step.cost]
     first, second = (step for step in trainings if isinstance(step, TrainStep))
