@@ -133,9 +133,14 @@ class CrewTrial(ABC):
                 return
 
     def finish(self) -> None:
-        """Waits for the end of the job, which must be a good one."""
+        """Waits for the end of the job, which must be a good one, as long as its log grows."""
         assert self.driver is not None
-        code = self.driver.wait(timeout=PATIENCE)
+        length, deadline = -1, 0.0
+        while (code := self.driver.poll()) is None:
+            if (grown := self.log.stat().st_size) > length:
+                length, deadline = grown, time.monotonic() + PATIENCE
+            assert time.monotonic() < deadline, f"nothing happens any more: {self.log.read_text()[-2000:]}"
+            time.sleep(0.2)
         assert code == 0, f"exit code {code}: {self.log.read_text()[-2000:]}"
 
     @property
