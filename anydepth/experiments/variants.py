@@ -270,9 +270,8 @@ def race(config: Config) -> list[Variant]:
 
 
 def race_adaptive() -> Variant:
-    """The model with all exits that the race is about; deep exits weigh more, which only hard words
-    reach."""
-    return taught_once(Variant(ADAPTIVE, RACE, ('training.exit_weights="sqrt(n)"',), policies=(EACH_EXIT,)))
+    """The model with all exits that the race is about; low exits weigh more, where it is to leave."""
+    return taught_once(Variant(ADAPTIVE, RACE, ('training.exit_weights="1/sqrt(n)"',), policies=(EACH_EXIT,)))
 
 
 def taught_once(variant: Variant) -> Variant:
