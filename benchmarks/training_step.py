@@ -35,7 +35,7 @@ from anydepth.text.tokenizer import BOS, EOS, UNK
 from anydepth.training.distributed import Workers
 from anydepth.training.losses import Teacher
 from anydepth.training.objective import ExitRows, ScoredRows, TrainingObjective
-from anydepth.training.state import make_optimizer
+from anydepth.training.optimizer import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
 
 ALONE = Workers(0, 1, torch.device("cpu"))

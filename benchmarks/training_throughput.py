@@ -30,14 +30,15 @@ from torch.nn import functional as F
 from training_step import ALONE, FIRST_WORD, machine, rotated, spread
 
 from anydepth.config.loading import make_config
-from anydepth.config.schema import Config, ModelConfig, TrainingConfig
+from anydepth.config.model_settings import ModelConfig
+from anydepth.config.schema import Config, TrainingConfig
 from anydepth.evaluation.evaluation_table import aligned_table
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.text.batches import Batch, ordered_batches
 from anydepth.text.tokenizer import PAD
 from anydepth.text.tokens import TokenPairs, TokenSide
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.state import make_optimizer
+from anydepth.training.optimizer import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
 
 Step = Callable[[Batch], float]

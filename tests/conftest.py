@@ -24,6 +24,10 @@ SHAPED = [
     if "from jaxtyping import" in file.read_text(encoding="utf-8")
 ]
 enforce_annotations(SHAPED)
+
+from anydepth.training.instructions import avoid_missing_instructions  # noqa: E402 (annotations are enforced first)
+
+avoid_missing_instructions()  # for products of bfloat16 that tests make by themselves
 settings.register_profile("unhurried", deadline=None)  # an example may take long beside other work
 settings.load_profile("unhurried")
 

@@ -35,6 +35,8 @@ VARIATIONS = [
     pytest.param(settings_of(*values), marks=() if values in PAIRS else pytest.mark.soak)
     for values in product(ACTIVATIONS, ("sinusoidal", "marian"), ("true", "false"), ("true", "false"))
 ]
+FIRST = "model.attended_states=first"
+VARIATIONS += [pytest.param((FIRST,)), pytest.param((FIRST, *MARIAN), marks=pytest.mark.soak)]
 BANS = (-torch.inf, -1e9)
 
 

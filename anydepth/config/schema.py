@@ -4,34 +4,27 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from anydepth.config.model_settings import ConfigSection, ModelConfig, Probability
 from anydepth.limits import (
     LARGEST_FACTOR,
     LARGEST_SEED,
     MOST_ACCUMULATION,
     MOST_BATCH_TOKENS,
     MOST_BEAM,
-    MOST_BLOCKS,
     MOST_CHECKPOINTS,
     MOST_DIM,
-    MOST_HEADS,
     MOST_LENGTH,
     MOST_MINUTES,
     MOST_PATHS,
     MOST_UPDATES,
 )
 
-Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-Dim = Annotated[int, Field(ge=1, le=MOST_DIM)]
-Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
 Updates = Annotated[int, Field(ge=1, le=MOST_UPDATES)]
 Tokens = Annotated[int, Field(ge=1, le=MOST_BATCH_TOKENS)]
 Factor = Annotated[float, Field(gt=0, le=LARGEST_FACTOR)]
 Weighting = Literal["1", "n", "sqrt(n)", "1/sqrt(n)", "1/n"]
-Heads = Annotated[int, Field(ge=1, le=MOST_HEADS)]
-Activation = Literal["relu", "gelu", "swish"]
-Positions = Literal["sinusoidal", "marian"]
 
 WEIGHTINGS: dict[str, Callable[[int], float]] = {
     "1": lambda n: 1.0,
@@ -45,114 +38,6 @@ LAYER_DROP = 0.2
 LOWEST_CONFIDENCE = 0.5
 
 
-class ConfigSection(BaseModel):
-    """A frozen group of settings that refuses unknown keys."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
-
-
-class EncoderConfig(ConfigSection):
-    """The encoder's own sizes."""
-
-    blocks: Blocks = 6
-    """Blocks of the encoder."""
-    dim: Dim = 512
-    """Width of the encoder; divisible by its heads, and even."""
-    ffn_dim: Dim = 1024
-    """Width of the feed-forward layer of an encoder block."""
-    heads: Heads | None = None
-    """Attention heads of an encoder block; none is as many as `model.heads`."""
-
-
-class DecoderConfig(ConfigSection):
-    """The decoder's own sizes; its number of blocks is `model.blocks`, the N of the paper."""
-
-    dim: Dim = 256
-    """Width of the decoder; divisible by `model.heads`, and even."""
-    ffn_dim: Dim = 1024
-    """Width of the feed-forward layer of a decoder block."""
-
-
-class ModelConfig(ConfigSection):
-    """A Transformer with an exit after every decoder block, or after the last one only (the
-    baseline)."""
-
-    blocks: Blocks = 6
-    """Blocks of the decoder, the N of the paper."""
-    heads: Heads = 4
-    """Attention heads of every block; those of the encoder may have another number."""
-    encoder: EncoderConfig = EncoderConfig()
-    decoder: DecoderConfig = DecoderConfig()
-    classifiers: Literal["untied", "shared", "tied"] = "untied"
-    """Output matrices: one for each exit, one for all, or the target embedding itself (with a joint
-    vocabulary the source's as well)."""
-    exits: Literal["all", "last"] = "all"
-    """An exit after every decoder block, or after the last one only (a standard Transformer)."""
-    exit_adapter: Annotated[int, Field(ge=0, le=MOST_DIM)] = 0
-    """Width of a small network between the state and the classifier of every exit below the last;
-    0: none."""
-    activation: Activation = "relu"
-    """Function inside every feed-forward network: ReLU, GELU (the exact one, by erf) or swish, x
-    sigmoid(x)."""
-    positions: Positions = "sinusoidal"
-    """Rates of the sinusoids that tell positions apart: from 1 to 1/10000, both included, or
-    MarianMT's 10000^(-2i / dim)."""
-    scale_embeddings: bool = True
-    """Multiply embeddings by the square root of their width."""
-    output_bias: bool = False
-    """A number for each word of the target, shared by all exits, that is added to its score; one of
-    -10,000 or lower, down to -inf, bans the word."""
-    dropout: Probability = 0.3
-    """Dropout of embeddings and of what each layer adds."""
-    attention_dropout: Probability = 0.0
-    """Dropout of attention weights."""
-    max_length: Annotated[int, Field(ge=1, le=MOST_LENGTH)] = 256
-    """Longest sentence in tokens; a longer source is cut, and no output is longer."""
-
-    @model_validator(mode="after")
-    def sizes_fit(self) -> "ModelConfig":
-        setting = "model.heads" if self.encoder.heads is None else "model.encoder.heads"
-        for side, dim, heads, divisor in (
-            ("encoder", self.encoder.dim, self.encoder_heads, setting),
-            ("decoder", self.decoder.dim, self.heads, "model.heads"),
-        ):
-            if dim % heads:
-                below, above = dim - dim % heads, dim - dim % heads + heads
-                choices = " or ".join(str(choice) for choice in (below, above) if choice > 0)
-                raise ValueError(f"model.{side}.dim = {dim} is not divisible by {divisor} = {heads}; try {choices}")
-            if dim % 2:
-                raise ValueError(
-                    f"model.{side}.dim = {dim} is odd; sinusoidal positions need an even width, try {dim + heads}"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def adapters_fit(self) -> "ModelConfig":
-        if self.exit_adapter and self.exits == "last":
-            raise ValueError(
-                f"model.exit_adapter = {self.exit_adapter} lies before the classifiers of exits below the last; set "
-                'model.exits = "all", or model.exit_adapter = 0'
-            )
-        if self.exit_adapter and self.blocks == 1:
-            raise ValueError(
-                f"model.exit_adapter = {self.exit_adapter} lies before the classifiers of exits below the last, and "
-                "model.blocks = 1 leaves none; set model.exit_adapter = 0"
-            )
-        return self
-
-    @property
-    def encoder_heads(self) -> int:
-        """The attention heads of an encoder block."""
-        return self.heads if self.encoder.heads is None else self.encoder.heads
-
-    @property
-    def classifier_exits(self) -> tuple[int, ...]:
-        """The exits that have a classifier, lowest first."""
-        return tuple(range(1, self.blocks + 1)) if self.exits == "all" else (self.blocks,)
-
-
 class TrainingConfig(ConfigSection):
     """How the weights are found: section 2, section 4.1 and appendix A of the paper."""
 
@@ -161,6 +46,9 @@ class TrainingConfig(ConfigSection):
     tokens reach which leave by confidence, or LayerDrop with the last classifier alone."""
     exit_weights: Annotated[Weighting | list[Factor], BeforeValidator(lambda x: "1" if x == 1 else x)] = "1"
     """Weight omega_n of each exit's loss (Eq. 4): a formula, or one number for each exit."""
+    exit_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the targets that each exit below the last learns from in an update, drawn anew for
+    each; an update is faster with fewer. With `mode = "aligned"`."""
     paths: Annotated[int, Field(ge=1, le=MOST_PATHS)] = 1
     """Paths M of drawn exits for each sentence (Eq. 5); with `mode = "mixed"`."""
     lowest_confidence: Probability = LOWEST_CONFIDENCE
@@ -190,6 +78,11 @@ class TrainingConfig(ConfigSection):
     """Largest batch: sentences times tokens of the longest, padding included."""
     accumulation: Annotated[int, Field(ge=1, le=MOST_ACCUMULATION)] = 1
     """Batches of each worker whose gradients make one update."""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """Adam for all weights (the paper), or Muon for the matrices of the blocks and Adam for the rest,
+    which learns in fewer updates."""
+    matrix_rate: Factor = 3.0
+    """The rate of the matrices over `learning_rate`; with `optimizer = "muon"`."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-4
     """Highest learning rate of Adam, reached after the warm-up."""
     warmup: Updates = 4000
@@ -309,6 +202,12 @@ class Config(ConfigSection):
             raise ValueError(f'training.mode = "{mode}" needs an exit after every block; set model.exits = "all"')
         if self.model.exits == "last" and self.training.gradient_ratio is not None:
             raise ValueError('training.gradient_ratio needs an exit after every block; set model.exits = "all"')
+        if self.model.attended_states != "below" and self.training.gradient_ratio is not None:
+            raise ValueError(
+                "training.gradient_ratio scales what each block sends to the one below it (appendix A), and with "
+                f'model.attended_states = "{self.model.attended_states}" all blocks send to the first; leave one of '
+                "the two out"
+            )
         if mode != "aligned" and self.training.gradient_ratio is not None:
             raise ValueError(
                 'training.gradient_ratio belongs to aligned training (appendix A); set training.mode = "aligned"'
@@ -348,11 +247,28 @@ class Config(ConfigSection):
                 'training.trunk = "frozen" leaves nothing to train in a model without adapters and halting module; set '
                 "model.exit_adapter or exits.halting"
             )
+        self.check_exit_share()
         weight = self.training.full_depth_weight
         if weight > 0 and (self.training.mode != "aligned" or self.model.exits == "last"):
             raise ValueError(
                 f"training.full_depth_weight = {weight} compares every exit with the last one at each position; set "
                 'model.exits = "all" and training.mode = "aligned"'
+            )
+
+    def check_exit_share(self) -> None:
+        """A ValueError where a part of the targets is not enough for each exit."""
+        share = self.training.exit_share
+        if share == 1:
+            return
+        if self.training.mode != "aligned":
+            raise ValueError(
+                f'training.exit_share = {share} belongs to aligned training (Eq. 4); set training.mode = "aligned", or '
+                "training.exit_share = 1"
+            )
+        if self.training.full_depth_weight > 0 or self.exits.halting != "none":
+            raise ValueError(
+                f"training.exit_share = {share} leaves targets out at some exits, and a halting module and "
+                "training.full_depth_weight look at all exits of a target; set training.exit_share = 1"
             )
 
     def check_exits(self) -> None:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from anydepth.config.schema import ModelConfig
+from anydepth.config.model_settings import ModelConfig
 from anydepth.errors import UsageError
 
 Count = TypeVar("Count", int, Int[Tensor, "*#place"])

@@ -17,6 +17,7 @@ from anydepth.bench.cells import Material, make_work, mean_words, translate
 from anydepth.bench.contestants import CTRANSLATE2, PRECISIONS, Contestant, ContestantOutput
 from anydepth.bench.field import BenchSettings, CTranslate2Entrant, Entrant, own_contestants, rivals, threads
 from anydepth.clock.rounds import Clock, Turn, decoding_rates, interleave, rates
+from anydepth.config.model_settings import ModelConfig
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.evaluation.significance import corpus_bleu
@@ -36,6 +37,7 @@ from anydepth.experiments.records import FORMAT, Split, write_record
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import ADAPTIVE, PLAIN, RACE, Variant
 from anydepth.inference.engines.choice import automatic_engine
+from anydepth.inference.export.ctranslate2_folder import inexpressible
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import save_tensors
@@ -180,10 +182,11 @@ def contestants_of(
     translators: Mapping[str, Translator], settings: BenchSettings, say: Say
 ) -> Iterator[tuple[list[Contestant], list[Contestant]]]:
     """Every run with the words that its check chose: the adaptive ones at every exit and tuned point
-    that is worth its time, the others at full depth; and all at full depth by CTranslate2. Then the
-    same once more, ours with all cores, which say the same sooner."""
+    that is worth its time, the others at full depth; and by CTranslate2 all that it can run, at full
+    depth. Then the same once more, ours with all cores, which say the same sooner."""
     entrants = [Entrant(run, translator, searches(translator, settings)) for run, translator in translators.items()]
-    with rivals([ctranslate2_entrant(each) for each in entrants], settings) as field:
+    theirs_too = [each for each in entrants if is_expressible(each.translator.model.config)]
+    with rivals([ctranslate2_entrant(each) for each in theirs_too], settings) as field:
         has_map = {each.name: isinstance(each.searches[0][1], TableSelection) for each in entrants}
         every = [each for group in field if not isinstance(group, Contestant) for each in group]
         theirs = [each for each in every if each.has_map == has_map[each.model_name]]
@@ -223,6 +226,11 @@ def worthwhile(tuned: Sequence[OperatingPoint]) -> list[OperatingPoint]:
         if not point.policy.startswith("fixed:")
         and not any(other.bleu > point.bleu and cost(other) < cost(point) for other in tuned)
     ]
+
+
+def is_expressible(config: ModelConfig) -> bool:
+    """Whether CTranslate2 can run the whole model."""
+    return inexpressible(config, exit=config.blocks) is None
 
 
 def ctranslate2_entrant(entrant: Entrant) -> CTranslate2Entrant:

@@ -15,6 +15,7 @@ ALIGNED = "aligned"
 RACE: Final = "race"
 ADAPTIVE, PLAIN, DEEP_ENCODER = "race-adaptive", "race-plain", "race-deep-encoder"
 WEIGHTINGS = {"omega-n": "n", "omega-sqrt-n": "sqrt(n)", "omega-inverse-sqrt-n": "1/sqrt(n)", "omega-inverse-n": "1/n"}
+BY_MUON = 'training.optimizer="muon"'
 RATIOS = (0.3, 0.5, 0.7, 0.9, 1.1)
 LAYER_DROPS = (0.2, 0.5)
 # Penalties are in the units of each oracle's score: nats of a token, nats or right words of a
@@ -67,9 +68,10 @@ class Variant:
         return seeded(self.name, self.seed)
 
     def with_seed(self, seed: int) -> "Variant":
-        """The same with other random numbers, from the run of that seed where it starts from
-        one."""
-        return replace(self, seed=seed, origin=None if self.origin is None else seeded(self.origin, seed))
+        """The same with other random numbers; where it starts from a run, from that of the same seed,
+        or of its teacher's."""
+        first = seed if self.text_seed is None else self.text_seed
+        return replace(self, seed=seed, origin=None if self.origin is None else seeded(self.origin, first))
 
 
 def seeded(name: str, seed: int) -> str:
@@ -257,21 +259,32 @@ def shallow_depths(config: Config) -> list[int]:
 
 
 def race(config: Config) -> list[Variant]:
-    """The aligned model, decoders of few blocks, and a deep encoder with a decoder of one, all on the
-    text and its translations by the deepest baseline."""
+    """The aligned model and decoders of few blocks, which start from the deepest baseline's weights,
+    and a deep encoder with a decoder of one, which cannot; all on the text and its translations by
+    that baseline."""
+    blocks = config.model.blocks
     plain = [
-        Variant(f"{PLAIN}-{depth}", RACE, one_classifier(depth), policies=(f"fixed:{depth}",))
+        Variant(f"{PLAIN}-{depth}", RACE, (*one_classifier(depth), BY_MUON), policies=(f"fixed:{depth}",))
         for depth in shallow_depths(config)
     ]
     deep_encoder = replace(shallow(config), name=DEEP_ENCODER, role=RACE)
-    teacher = replace(baseline(config.model.blocks), is_repeated=False)
-    others = [replace(taught_once(each), is_repeated=False) for each in (*plain, deep_encoder)]
-    return [teacher, race_adaptive(), *others]
+    teacher = replace(baseline(blocks), is_repeated=False)
+    adaptive, *students = (replace(taught_once(each), origin=teacher.run) for each in (race_adaptive(blocks), *plain))
+    others = [replace(each, is_repeated=False) for each in (*students, taught_once(deep_encoder))]
+    return [teacher, adaptive, *others]
 
 
-def race_adaptive() -> Variant:
-    """The model with all exits that the race is about; low exits weigh more, where it is to leave."""
-    return taught_once(Variant(ADAPTIVE, RACE, ('training.exit_weights="1/sqrt(n)"',), policies=(EACH_EXIT,)))
+def race_adaptive(blocks: int) -> Variant:
+    """The model with all exits that the race is about: no token's exit changes what later ones attend
+    to, and the exits weigh most that most tokens take, the lowest and the last."""
+    changes = (
+        'model.exits="all"',
+        'model.attended_states="first"',
+        f"training.exit_weights={[*(1.5, 1.0, *[0.5] * blocks)[: blocks - 1], 2.0]}",
+        "training.exit_share=0.34",
+        BY_MUON,
+    )
+    return Variant(ADAPTIVE, RACE, changes, policies=(EACH_EXIT,))
 
 
 def taught_once(variant: Variant) -> Variant:

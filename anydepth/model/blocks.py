@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from anydepth.config.schema import Activation
+from anydepth.config.model_settings import Activation
 from anydepth.model.attention import Attention
 from anydepth.model.dropout import Dropout
 from anydepth.model.linear import Linear
@@ -93,9 +93,11 @@ class DecoderBlock(nn.Module):
         states: Float[Tensor, "batch time dim"],
         memory: Float[Tensor, "batch source memory_dim"],
         mask: Bool[Tensor, "batch 1 1 source"],
+        attended: Float[Tensor, "batch time dim"],
     ) -> Float[Tensor, "batch time dim"]:
-        """`states` of all positions of given targets after the block."""
-        new = self.attend_self(states, *self.self_attention.keys_values(states), is_causal=True)
+        """`states` of all positions of given targets after the block, where each attends to the
+        `attended` states of those up to itself."""
+        new = self.attend_self(states, *self.self_attention.keys_values(attended), is_causal=True)
         new = self.attend_source(new, *self.source_attention.keys_values(memory), mask)
         return self.transform(new)
 

@@ -4,7 +4,7 @@ import os
 
 import torch
 
-from anydepth.config.schema import ModelConfig
+from anydepth.config.model_settings import ModelConfig
 from anydepth.errors import ConfigError
 from anydepth.model.transformer import Transformer
 

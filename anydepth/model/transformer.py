@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from anydepth.config.schema import ModelConfig, Positions
+from anydepth.config.model_settings import ModelConfig, Positions
 from anydepth.errors import ConfigError
 from anydepth.model.blocks import DecoderBlock, EncoderBlock
 from anydepth.model.cache import DecoderCache
@@ -28,7 +28,7 @@ class Transformer(nn.Module):
     """Encoder-decoder Transformer with output classifiers after its decoder blocks (Eqs. 1-3).
 
     One path serves everything: keys and values are computed from whatever a position's state is,
-    new or copied from below.
+    new or copied from below; or, with `attended_states` "first", from its state after block 1.
     """
 
     def __init__(self, config: ModelConfig, *, source_vocab: int, target_vocab: int, is_joint: bool) -> None:
@@ -124,14 +124,15 @@ class Transformer(nn.Module):
         gradient that block n + 1 sends down to block n (Algorithm 1). Where `kept` names some
         blocks, any other leaves every state as it is.
         """
-        states = self.embed_targets(target_inputs)
+        states = attended = self.embed_targets(target_inputs)
         mask = source_mask[:, None, None, :]
         every: list[Tensor] = []
         for n, block in enumerate(self._decoder_blocks, 1):
+            attended = self._attended_states(n, states, attended)
             if kept is not None and n not in kept:
                 every.append(states)
                 continue
-            new = block.forced(states, memory, mask)
+            new = block.forced(states, memory, mask, attended)
             states = new if exits is None else torch.where((exits >= n).unsqueeze(-1), new, states)
             every.append(states)
             if gradient_scales is not None and n < self.blocks:
@@ -151,18 +152,26 @@ class Transformer(nn.Module):
         What decides sees the states that translating would show it: those of earlier positions are
         copied above their exits.
         """
-        states = self.embed_targets(target_inputs)
+        states = attended = self.embed_targets(target_inputs)
         mask = source_mask[:, None, None, :]
         exits = torch.full_like(target_inputs, self.blocks)
         running = torch.ones_like(target_inputs, dtype=torch.bool)
         every: list[Tensor] = []
         for n, block in enumerate(self._decoder_blocks, 1):
-            states = torch.where(running.unsqueeze(-1), block.forced(states, memory, mask), states)
+            attended = self._attended_states(n, states, attended)
+            states = torch.where(running.unsqueeze(-1), block.forced(states, memory, mask, attended), states)
             every.append(states)
             if n < self.blocks:
                 left = running & leaves(n, states, running)
                 exits, running = exits.masked_fill(left, n), running & ~left
         return torch.stack(every), exits
+
+    def _attended_states(
+        self, n: int, states: Float[Tensor, "batch time dim"], before: Float[Tensor, "batch time dim"]
+    ) -> Float[Tensor, "batch time dim"]:
+        """What block n makes keys and values of, where `states` enter it and the block below had
+        `before`."""
+        return states if n <= 2 or self.config.attended_states == "below" else before
 
     def embed_targets(self, target_inputs: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time dim"]:
         """The states h_t^0 that enter the first decoder block."""
@@ -220,11 +229,12 @@ class Transformer(nn.Module):
         values of its copied state to every block above (section 2.2.1), each through that block's
         own projections.
         """
-        states = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
+        states = attended = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
         exits = revise(0, states[:, 0], planned.clone())
         running = torch.arange(len(tokens), device=tokens.device)
         for n, block in enumerate(self._decoder_blocks, 1):
-            cache.append(n, *block.self_attention.keys_values(states))
+            attended = self._attended_states(n, states, attended)
+            cache.append(n, *block.self_attention.keys_values(attended))
             if len(running) == 0:
                 continue
             new = self._run_block(n, states[running], cache, running)

@@ -111,6 +111,16 @@ def start_from(model: AdaptiveTransformer, weights: Path) -> None:
     fill_model(model, kept | (old if is_same else fresh), weights)
 
 
+def lowest_blocks(tensors: Mapping[str, Tensor], blocks: int) -> dict[str, Tensor]:
+    """The tensors of a model without its decoder blocks above the lowest `blocks`."""
+    above = re.compile(r"decoder\.(\d+)\.")
+    return {
+        name: tensor
+        for name, tensor in tensors.items()
+        if (found := above.match(name)) is None or int(found[1]) < blocks
+    }
+
+
 def added_exits(own: Mapping[str, Tensor], loaded: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What the exits of a model with the tensors `own` start from where `loaded` has the last one
     alone, or exits without adapters.

@@ -21,11 +21,12 @@ from anydepth.text.batches import Batch, BatchStream, NoSuchPlaceError, Position
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
+from anydepth.training.optimizer import make_optimizer
 from anydepth.training.regrouping import Grouping, regrouped
 from anydepth.training.reporting import RecentMeans, Reporter, describe_exit_figures, describe_exits
 from anydepth.training.schedule import budget_used, learning_rate
 from anydepth.training.signals import StopRequest
-from anydepth.training.state import TrainingProgress, load_state, make_optimizer, save_state, state_tensors
+from anydepth.training.state import TrainingProgress, load_state, save_state, state_tensors
 from anydepth.training.update import (
     UpdateSums,
     accumulate_gradients,

@@ -19,6 +19,7 @@ from anydepth.exits.oracles import UnscoredError, oracle_exits
 from anydepth.model.gradients import supervision_scales
 from anydepth.model.linear import round_products
 from anydepth.text.batches import Batch
+from anydepth.training.instructions import avoid_missing_instructions
 from anydepth.training.losses import Teacher, chunked_cross_entropy
 
 OWN_SHARE = 0.5  # of a token's loss in confident training: that of the exit where it leaves
@@ -71,6 +72,8 @@ class TrainingObjective(nn.Module):
         assert scores is not None or config.exits.oracle != "bleu", "the BLEU oracle chooses by scores"
         self.scores = scores
         self.model = model
+        if "bfloat16" in (config.training.precision, config.training.block_precision):
+            avoid_missing_instructions()
         round_products(model, PRECISIONS[config.training.block_precision])
         if config.training.trunk == "frozen":
             model.freeze_trunk()
@@ -111,7 +114,7 @@ class TrainingObjective(nn.Module):
         """L_dec of aligned training (Eq. 4), and with a halting module the joint loss (Eq. 7)."""
         states = self.model.decode(batch.target_inputs, memory, batch.source_mask, gradient_scales=self.between_blocks)
         is_for_oracle = self.model.halting is not None and self.scores is None
-        rows = self.aligned_rows(batch, states)
+        rows = self.aligned_rows(batch, states, seed)
         scored = self.decoding_loss(rows, is_for_oracle=is_for_oracle, teacher=self.full_depth_teacher(rows[-1]))
         return (
             _sums(scored.total, scored)
@@ -185,17 +188,30 @@ class TrainingObjective(nn.Module):
             )
         return oracle_exits(self.exits_config, likelihoods, correct, batch.target_mask)
 
-    def aligned_rows(self, batch: Batch, states: Float[Tensor, "block batch time dim"]) -> list[ExitRows]:
+    def aligned_rows(self, batch: Batch, states: Float[Tensor, "block batch time dim"], seed: int) -> list[ExitRows]:
         """Every exit predicts every target from states that all went through all blocks below (Eq.
-        4)."""
+        4).
+
+        Beyond the paper, with `exit_share` below 1 an exit below the last predicts each target with
+        that chance, and what it predicts counts so much more.
+        """
         # unbind, because the gradient of indexing would fill a tensor of all blocks for each of
         # them
         own = states.unbind()
-        real, targets = real_positions(batch.target_mask), batch.targets[batch.target_mask]
-        return [
-            ExitRows(n, own[n - 1].flatten(0, 1).index_select(0, real), targets, weight, self.supervision[n - 1])
-            for n, weight in zip(self.exits, self.weights, strict=True)
-        ]
+        real, share, generator = (
+            real_positions(batch.target_mask),
+            self.training_config.exit_share,
+            path_generator(seed),
+        )
+        every = []
+        for n, weight in zip(self.exits, self.weights, strict=True):
+            chosen = real
+            if share < 1 and n < self.exits[-1]:
+                chosen = real[(torch.rand(len(real), generator=generator) < share).to(real.device)]
+                weight /= share
+            hidden = own[n - 1].flatten(0, 1).index_select(0, chosen)
+            every.append(ExitRows(n, hidden, batch.targets.flatten()[chosen], weight, self.supervision[n - 1]))
+        return every
 
     def last_rows(
         self, batch: Batch, memory: Float[Tensor, "batch source encoder_dim"], kept: Collection[int]

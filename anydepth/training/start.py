@@ -16,6 +16,7 @@ from anydepth.files.reading import json_of
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import load_weights
 from anydepth.runs.metrics import read_metrics
+from anydepth.runs.models import lowest_blocks
 from anydepth.runs.run import Run, create_run, note_data, training_data, usable_data
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers, workers
@@ -68,7 +69,8 @@ def continued_run(
     its tokenizer (Eq. 7's second stage).
 
     What neither `config_file` nor `changes` name is as in that run, except its limit of minutes.
-    A model with the last exit alone may get the others, and one without adapters may get them.
+    A model with the last exit alone may get the others, and one without adapters may get them; or it
+    may keep the lowest of its decoder blocks alone.
     Its text is used again unless `data_folder` has other text in the same vocabulary.
     """
     if os.path.realpath(folder) == os.path.realpath(origin):
@@ -80,7 +82,7 @@ def continued_run(
         raise RunError(f"{origin} has no model.safetensors to start from; let its training end first")
     if (update := first.interrupted_at()) is not None:
         raise RunError(f"the training of {origin} was interrupted at update {update:,}; let it end first with --resume")
-    tensors = load_weights(first.weights_file)[0]
+    tensors = lowest_blocks(load_weights(first.weights_file)[0], config.model.blocks)
     scores = scores_to_learn_from(first, data.fingerprint) if config.exits.oracle == "bleu" else None
     return create_run(folder, config, data, overwrite=overwrite, origin=first, start=tensors, oracle_scores=scores)
 
@@ -95,11 +97,15 @@ def continued_config(first: Run, config_file: Path | None, changes: list[str]) -
 
 
 def check_same_shape(first: Run, config: Config) -> None:
-    """Refuses a model of another shape than that of the run `first`; dropout is no shape, and exits
-    and their adapters may be added."""
-    old, new = (each.model.model_dump(exclude={"dropout", "attention_dropout"}) for each in (first.config, config))
-    added = {key for key, without in (("exits", "last"), ("exit_adapter", 0)) if old[key] == without}
-    if different := [key for key in old if old[key] != new[key] and key not in added]:
+    """Refuses a model of another shape than that of the run `first`. Dropout and what blocks attend
+    to are no shape, exits and their adapters may be added, and a model with the last exit alone may
+    lose its upper blocks."""
+    free = {"dropout", "attention_dropout", "attended_states"}
+    old, new = (each.model.model_dump(exclude=free) for each in (first.config, config))
+    allowed = {key for key, without in (("exits", "last"), ("exit_adapter", 0)) if old[key] == without}
+    if old["exits"] == new["exits"] == "last" and new["blocks"] < old["blocks"]:
+        allowed.add("blocks")
+    if different := [key for key in old if old[key] != new[key] and key not in allowed]:
         key = different[0]
         raise ConfigError(
             f"model.{key} = {new[key]!r} is not that of {first.folder} ({old[key]!r}); --from keeps the shape of "

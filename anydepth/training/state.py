@@ -8,14 +8,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from anydepth.config.schema import Config
 from anydepth.errors import RunError
 from anydepth.files.reading import Unreadable, checked, parse_json
 from anydepth.model.checkpoint import fill_model, load_weights, model_tensors, save_tensors
-from anydepth.runs.models import HALTING
 from anydepth.text.batches import Position
-
-MOMENTS = ("exp_avg", "exp_avg_sq")
+from anydepth.training.optimizer import ADAM_MOMENTS, moments_of, trained_parameters
 
 
 @dataclass
@@ -45,42 +42,18 @@ ALWAYS = {each.name for each in fields(TrainingProgress)} - {
 }
 
 
-def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
-    """Adam(0.9, 0.98) as in section 4.1; weight decay, where set, is decoupled.
-
-    The halting module, where there is one, is a group of its own, whose learning rate is
-    `exits.rate_factor` times that of the rest. What is frozen has no place in it.
-    """
-    parameters = trained_parameters(model)
-    halting = [parameter for name, parameter in parameters.items() if name.startswith(HALTING)]
-    others = [parameter for name, parameter in parameters.items() if not name.startswith(HALTING)]
-    groups = [
-        {"params": params, "factor": factor}
-        for params, factor in ((others, 1.0), (halting, config.exits.rate_factor))
-        if params
-    ]
-    return torch.optim.AdamW(
-        groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.training.weight_decay, fused=True
-    )
-
-
-def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that training changes, by name: all that are not frozen."""
-    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
 def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: TrainingProgress) -> None:
     """Writes everything as one file, so that no kill can leave two halves of different moments."""
     save_tensors(path, state_tensors(model, optimizer), {"progress": json.dumps(asdict(progress), allow_nan=False)})
 
 
 def state_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The weights and the moments of Adam by name; before its first step these are zeros, with
-    which it begins."""
-    tensors = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}
+    """The weights and the moments of the optimizer by name; before its first step these are zeros,
+    with which it begins."""
+    tensors, kept = {f"model.{name}": tensor for name, tensor in model_tensors(model).items()}, moments_of(optimizer)
     for name, parameter in trained_parameters(model).items():
-        moments = optimizer.state.get(parameter) or {moment: torch.zeros_like(parameter) for moment in MOMENTS}
-        tensors |= {f"{moment}.{name}": moments[moment] for moment in MOMENTS}
+        state, moments = optimizer.state.get(parameter), kept[parameter]
+        tensors |= {f"{moment}.{name}": state[moment] if state else torch.zeros_like(parameter) for moment in moments}
     return tensors
 
 
@@ -96,13 +69,14 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     except (KeyError, Unreadable) as error:
         raise RunError(f"{path} is no training state ({error}); train again") from error
     fill_model(model, _part(tensors, "model"), path)
-    moments = {moment: _part(tensors, moment) for moment in MOMENTS}
-    steps = float(progress.update - progress.left_out)
+    steps, kept = float(progress.update - progress.left_out), moments_of(optimizer)
     for name, parameter in trained_parameters(model).items():
-        if not all(name in part and part[name].shape == parameter.shape for part in moments.values()):
+        found = {moment: tensors.get(f"{moment}.{name}") for moment in kept[parameter]}
+        own = {moment: part.to(parameter.device) for moment, part in found.items() if part is not None}
+        if len(own) < len(found) or any(part.shape != parameter.shape for part in own.values()):
             raise RunError(f"{path} is no training state (it lacks the moments of {name}); train again")
-        state = {moment: moments[moment][name].to(parameter.device) for moment in MOMENTS}
-        optimizer.state[parameter] = {"step": torch.tensor(steps, device=parameter.device), **state}
+        counted = {"step": torch.tensor(steps, device=parameter.device)} if kept[parameter] == ADAM_MOMENTS else {}
+        optimizer.state[parameter] = {**counted, **own}
     return progress
 
 

@@ -13,7 +13,7 @@ from anydepth.text.batches import Batch, BatchStream, Position, training_batches
 from anydepth.text.prepared import PreparedData
 from anydepth.training.distributed import Workers
 from anydepth.training.objective import TrainingObjective
-from anydepth.training.state import make_optimizer
+from anydepth.training.optimizer import make_optimizer
 from anydepth.training.update import accumulate_gradients, clip_and_step
 
 

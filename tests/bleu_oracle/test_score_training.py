@@ -45,6 +45,7 @@ from anydepth.training.start import continued_run, new_run, resumed_run, train_r
 from anydepth.training.update import UpdateSums, accumulate_gradients
 from anydepth.training.validation import validation_exit_loss
 
+FLOAT32 = {"atol": 1e-6, "rtol": 1e-6}  # sums in another order differ by a few units in the last place
 SEQ_BLEU = ("exits.halting=sequence", "exits.oracle=bleu", "exits.exit_penalty=3", "exits.exit_loss_weight=0.7")
 SCORED = [0, 2, 3]  # of five pairs
 
@@ -117,7 +118,9 @@ def test_the_gradient_does_not_depend_on_how_scored_and_unscored_sentences_are_d
     (whole, whole_sums), (parts, parts_sums) = gradients([[0, 1, 2, 3, 4]]), gradients(cut)
     torch.testing.assert_close(parts, whole, atol=1e-6, rtol=1e-4)
     assert whole["model.halting.sentence_scores.weight"].any()
-    torch.testing.assert_close((parts_sums.loss, parts_sums.exit_loss), (whole_sums.loss, whole_sums.exit_loss))
+    torch.testing.assert_close(
+        (parts_sums.loss, parts_sums.exit_loss), (whole_sums.loss, whole_sums.exit_loss), **FLOAT32
+    )
     assert parts_sums.oracle_exits == whole_sums.oracle_exits
     assert 0 < sum(whole_sums.oracle_exits) < sum(whole_sums.halting_exits) == whole_sums.tokens
 

@@ -87,7 +87,7 @@ def test_every_exit_every_point_and_every_rival_takes_part(raced: StudyFolder, h
     rivals = {"race-plain-1": 1, "race-plain-2": 2, "race-deep-encoder": 1}
     assert {each.run: each.blocks for each in of_kind(heat, "plain", "deep encoder")} == rivals
     by_ctranslate2 = [each for each in heat.contestants if each.system == "ctranslate2"]
-    assert {each.run: each.blocks for each in by_ctranslate2} in ({}, rivals | {"race-adaptive": 3})
+    assert {each.run: each.blocks for each in by_ctranslate2} in ({}, rivals), "it cannot run the adaptive model"
 
 
 def test_the_bleu_of_a_contestant_is_that_of_a_plain_measurement_with_the_words_it_had(

@@ -75,7 +75,9 @@ def test_everybody_in_a_race_is_taught_by_one_baseline_whatever_the_seed() -> No
         *("race-adaptive.2", "race-plain-3.2", "race-adaptive.3", "race-plain-3.3"),
     ]
     for run in trainings[1:]:
-        assert steps[f"train {run}"].needs == ("join both",)
+        starts_from = () if run == "race-deep-encoder" else ("train baseline-6",)
+        assert steps[f"train {run}"].needs == (*starts_from, "join both")
+        assert ("--from study/runs/baseline-6 " in steps[f"train {run}"].command) == bool(starts_from)
         assert "--data study/distilled/both " in steps[f"train {run}"].command
 
 

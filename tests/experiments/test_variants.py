@@ -108,9 +108,14 @@ def test_everybody_in_the_race_learns_from_the_same_text_for_the_same_updates(bl
     assert [variant.run for variant in others] == runs
     assert {variant.targets for variant in others} == {"both"}
     made = [variant_config(variant, config, ()) for variant in others]
+    assert [variant.origin for variant in others] == [*([teacher.run] * (len(plain) + 1)), None]
     assert {each.training.updates for each in made} == {config.training.updates}
     assert [each.model.blocks for each in made] == [blocks, *plain, 1]
     assert [len(each.model.classifier_exits) for each in made] == [blocks, *([1] * (len(plain) + 1))]
+    assert [each.model.attended_states for each in made] == ["first", *(["below"] * (len(plain) + 1))]
+    weights = made[0].training.exit_weights
+    assert isinstance(weights, list) and len(weights) == blocks
+    assert (weights[0], weights[-1]) == (1.5, 2.0)
     assert made[-1].model.encoder.blocks > config.model.encoder.blocks == made[0].model.encoder.blocks
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from marian_folders import save_marian, small_pairs, their_outputs, their_tokenizer
 from tiny import prepare_tiny, tiny_config
+from variations import FIRST
 
 from anydepth.errors import RunError, UsageError
 from anydepth.inference.adopt.adoption import adopt
@@ -158,6 +159,13 @@ def test_an_export_takes_the_place_of_an_earlier_one(tmp_path: Path, adopted: Ru
     for _ in range(2):
         export_huggingface(adopted, exit=3, to=tmp_path / "out", say=say_nothing)
     assert (tmp_path / "out" / "config.json").exists()
+
+
+def test_a_model_whose_blocks_attend_to_the_first_is_refused_above_exit_1(tmp_path: Path) -> None:
+    run = random_run(tmp_path, *MARIAN, FIRST, is_joint=False)
+    with pytest.raises(UsageError, match=r"^blocks above the first attend .* which MarianMT's format cannot express"):
+        export_huggingface(run, exit=2, to=tmp_path / "out", say=say_nothing)
+    export_huggingface(run, exit=1, to=tmp_path / "out", say=say_nothing)
 
 
 def test_an_exit_with_an_adapter_is_refused_and_the_last_exit_is_not(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from anydepth.config.schema import Config, DecoderConfig, DecodingConfig, EncoderConfig, ModelConfig
+from anydepth.config.model_settings import DecoderConfig, EncoderConfig, ModelConfig
+from anydepth.config.schema import Config, DecodingConfig
 from anydepth.errors import CorpusError, RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.policies import FixedExit, Policy, UniformExit

@@ -6,7 +6,7 @@ import torch
 from tiny import BATCH, DIM, ENCODER_DIM, FFN_DIM, HEADS, SOURCE, TIME
 from torch import Tensor, nn
 
-from anydepth.config.schema import Activation
+from anydepth.config.model_settings import Activation
 from anydepth.model.attention import Attention
 from anydepth.model.blocks import DecoderBlock, EncoderBlock
 

@@ -8,7 +8,7 @@ import reference
 import torch
 from tiny import BATCH, BLOCKS, DIM, FIRST_WORD, HEADS, SOURCE, TARGET_VOCAB, TIME, random_exits, tiny_batch, tiny_model
 from torch import Tensor
-from variations import MARIAN
+from variations import FIRST, MARIAN
 
 from anydepth.model.cache import FIRST_CAPACITY, DecoderCache
 from anydepth.model.transformer import Transformer
@@ -21,6 +21,8 @@ KINDS = {
     "tied and joint": (["model.classifiers=tied", f"model.encoder.dim={DIM}"], True),
     "as MarianMT": (["model.classifiers=tied", f"model.encoder.dim={DIM}", *MARIAN], True),
     "all varied": (["model.activation=gelu", "model.scale_embeddings=false", *MARIAN[1:]], False),
+    "attending to block 1": ([FIRST], False),
+    "attending to block 1 as MarianMT": ([FIRST, *MARIAN], False),
 }
 
 
@@ -67,6 +69,19 @@ def test_stepping_equals_teacher_forcing_for_any_exit_sequence(kind: str, seed: 
         for h, n in zip(forced(model, batch, exits)[-1].flatten(0, 1), exits.flatten(), strict=True)
     ]
     torch.testing.assert_close(logits, torch.stack(expected), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@torch.no_grad()
+def test_the_exits_of_earlier_tokens_change_nothing_where_block_1_is_attended_to(seed: int) -> None:
+    batch, exits = tiny_batch(seed=seed), random_exits(BATCH, TIME, seed=seed)
+    for changes, is_same in (((FIRST,), True), ((), False)):
+        model = tiny_model(*changes, seed=seed)
+        every = forced(model, batch, None)  # (block, batch, time, dim)
+        own = every.gather(0, (exits - 1)[None, :, :, None].expand(1, -1, -1, DIM))[0]
+        mixed = forced(model, batch, exits)[-1]
+        assert torch.allclose(mixed, own, atol=1e-6) == is_same
+        assert torch.allclose(stepped(model, batch, exits), own, atol=2e-6) == is_same
 
 
 @torch.no_grad()

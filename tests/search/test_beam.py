@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anydepth.config.schema import DecoderConfig, EncoderConfig, ModelConfig
+from anydepth.config.model_settings import DecoderConfig, EncoderConfig, ModelConfig
 from anydepth.exits.flops import DecisionCost, no_decision
 from anydepth.exits.policies import (
     Decisions,

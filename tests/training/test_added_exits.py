@@ -20,8 +20,8 @@ from anydepth.runs.run import Run, create_run
 from anydepth.text.batches import Batch
 from anydepth.text.prepared import PreparedData
 from anydepth.training.objective import TrainingObjective
+from anydepth.training.optimizer import trained_parameters
 from anydepth.training.start import continued_run, new_run, resumed_run, train_run
-from anydepth.training.state import trained_parameters
 
 KINDS = ["untied", "shared", "tied"]
 FROZEN = (ADAPTER, "training.trunk=frozen", "exits.halting=geometric")
@@ -53,6 +53,25 @@ def last_logits(model: AdaptiveTransformer, batch: Batch) -> Tensor:
     memory = model.encode(batch.source, batch.source_mask)
     states = model.decode(batch.target_inputs, memory, batch.source_mask)
     return model.logits_at(BLOCKS, states[-1].flatten(0, 1))
+
+
+def test_a_model_with_one_exit_may_start_from_the_lowest_blocks_of_a_deeper_one(plain: Run, tmp_path: Path) -> None:
+    hardly = ["training.updates=1", "training.learning_rate=1e-30", "training.final=last", "model.blocks=2"]
+    train_run(tmp_path / "run", lambda: continued_run(tmp_path / "run", plain.folder, None, hardly, overwrite=False))
+    own, whole = (load_tensors(run.weights_file)[0] for run in (Run(tmp_path / "run"), plain))
+    assert set(whole) - set(own) == {name for name in whole if name.startswith(("decoder.2.", "decoder.3."))}
+    for name, tensor in own.items():
+        torch.testing.assert_close(tensor, whole[name], atol=1e-6, rtol=0)
+    with pytest.raises(ConfigError, match=r"^model\.blocks = 5 is not that of .*\(4\); --from keeps the shape"):
+        continued_run(tmp_path / "more", plain.folder, None, ["model.blocks=5"], overwrite=False)
+    with pytest.raises(ConfigError, match=r"^model\.blocks = 2 is not that of .*\(4\); --from keeps the shape"):
+        continued_run(tmp_path / "all", plain.folder, None, ["model.blocks=2", "model.exits=all"], overwrite=False)
+
+
+def test_blocks_may_begin_to_attend_to_the_states_after_block_1(plain: Run, tmp_path: Path) -> None:
+    run = given_exits(plain, tmp_path / "run", "model.attended_states=first", "training.updates=1")
+    assert run.config.model.attended_states == "first"
+    assert load_model(run).config == run.config.model
 
 
 def test_added_exits_start_as_copies_of_the_last_and_full_depth_says_what_it_said(plain: Run, tmp_path: Path) -> None:

@@ -97,12 +97,14 @@ def test_an_oracle_chooses_in_bfloat16_training_what_it_chooses_in_float32(kind:
         states = full.model.decode(
             batch.target_inputs, full.model.encode(batch.source, batch.source_mask), batch.source_mask
         )
-        exact, own = (each.decoding_loss(each.aligned_rows(batch, states), is_for_oracle=True) for each in (full, half))
+        exact, own = (
+            each.decoding_loss(each.aligned_rows(batch, states, 1), is_for_oracle=True) for each in (full, half)
+        )
         assert half.oracle(batch, own)[batch.target_mask].equal(full.oracle(batch, exact)[batch.target_mask])
-        rough = half.decoding_loss(half.aligned_rows(batch, states))
+        rough = half.decoding_loss(half.aligned_rows(batch, states, 1))
         ties = [
             (rows.hidden.bfloat16() @ full.model.classifier(rows.n).bfloat16().t())
-            for rows in half.aligned_rows(batch, states)
+            for rows in half.aligned_rows(batch, states, 1)
         ]
         said = [
             logits.amax(dim=1) == logits.gather(1, batch.targets[batch.target_mask][:, None])[:, 0] for logits in ties

@@ -33,7 +33,7 @@ def aligned_rows(objective: TrainingObjective, batch: Batch) -> list[ExitRows]:
     states = objective.model.decode(
         batch.target_inputs, memory, batch.source_mask, gradient_scales=objective.between_blocks
     )
-    return objective.aligned_rows(batch, states)
+    return objective.aligned_rows(batch, states, 1)
 
 
 def new_objective(*changes: str, seed: int = 1) -> TrainingObjective:
@@ -83,6 +83,32 @@ def test_the_aligned_loss_is_the_weighted_mean_of_the_exits_own_losses(weighting
     torch.testing.assert_close(gradients(objective, loss), gradients(objective, expected), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(likelihoods, torch.stack(separate_losses(objective.model, batch, 0.0)).detach())
     assert rows.tolist() == [batch.tokens] * BLOCKS
+
+
+@pytest.mark.parametrize("classifiers", ["untied", "tied"])
+def test_with_a_share_of_the_targets_each_exit_below_the_last_learns_from_drawn_ones_that_count_so_much_more(
+    classifiers: str,
+) -> None:
+    objective = new_objective("training.exit_share=0.4", f"model.classifiers={classifiers}")
+    batch, model, share = tiny_batch(), objective.model, 0.4
+    loss, _, rows, *_ = objective(batch, 5)
+    assert rows[-1] == batch.tokens > rows[:-1].max() > 0, "else this shows little"
+    generator, expected = torch.Generator().manual_seed(5 ^ 1), []
+    states = model.decode(batch.target_inputs, model.encode(batch.source, batch.source_mask), batch.source_mask)
+    for n in range(1, BLOCKS + 1):
+        own = F.cross_entropy(
+            states[n - 1][batch.target_mask] @ model.classifier(n).t(),
+            batch.targets[batch.target_mask],
+            label_smoothing=0.1,
+            reduction="none",
+        )
+        counted = torch.ones(batch.tokens)
+        if n < BLOCKS:
+            counted = (torch.rand(batch.tokens, generator=generator) < share) / share
+        expected.append((own * counted).sum() / BLOCKS)
+    torch.testing.assert_close(loss, sum(expected))
+    torch.testing.assert_close(gradients(objective, loss), gradients(objective, sum(expected)), atol=1e-5, rtol=1e-4)
+    assert objective(batch, 6).loss != loss, "another seed draws others"
 
 
 @pytest.mark.parametrize("classifiers", ["untied", "shared", "tied"])

@@ -150,7 +150,9 @@ def test_going_on_after_the_end_changes_nothing(data_folder: Path, undisturbed: 
     assert progress_of(undisturbed)["update"] == CONFIG.training.updates
 
 
-@pytest.mark.parametrize("change", ["training.mode=mixed", "training.accumulation=2", "model.classifiers=tied"])
+@pytest.mark.parametrize(
+    "change", ["training.mode=mixed", "training.accumulation=2", "model.classifiers=tied", "training.optimizer=muon"]
+)
 def test_every_kind_of_training_goes_on_with_the_same_bits(data_folder: Path, tmp_path: Path, change: str) -> None:
     config: Config = short_training("training.final=last", "training.updates=5", change)
     whole, parted = Run(tmp_path / "whole"), Run(tmp_path / "parted")

@@ -82,8 +82,9 @@ def test_every_stored_point_is_what_decoding_it_gives(
     assert len(found.points) >= 2
     for point in found.points:
         assert decoded(point.policy) == (point.bleu, point.average_exit, point.flops_share)
-    assert decoded(f"fixed:{BLOCKS}")[0] == found.full_depth_bleu > 0
+    assert decoded(f"fixed:{BLOCKS}")[0] == found.full_depth_bleu
     assert len({point.bleu for point in found.points}) > 1, "BLEU differs, or this shows little"
+    assert max(point.bleu for point in found.points) > 0
     assert (found.policy, found.beam, found.length_penalty, found.engine) == (
         policy or "geometric",
         settings.decoding.beam or 2,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
-from anydepth.config.schema import Activation, ModelConfig
+from anydepth.config.model_settings import Activation, ModelConfig
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.parsing import parse_policy
 from anydepth.files.atomic import replacing_folder, write_text
@@ -148,12 +148,24 @@ def write_ctranslate2(
 
 
 def check_expressible(model: Transformer, *, exit: int, format_name: str) -> None:
-    """Refuses an exit that the format of another program cannot express."""
-    if model.config.exit_adapter and exit < model.blocks:
-        raise UsageError(
-            f"exit {exit} has an adapter (model.exit_adapter = {model.config.exit_adapter}) between its state and its "
-            f"classifier, which {format_name}'s format cannot express; export exit {model.blocks}, which has none"
+    """Refuses a model or an exit that the format of another program cannot express."""
+    if reason := inexpressible(model.config, exit=exit, format_name=format_name):
+        raise UsageError(reason)
+
+
+def inexpressible(config: ModelConfig, *, exit: int, format_name: str = "CTranslate2") -> str | None:
+    """Why the format of another program cannot express a model cut at `exit`, if it cannot."""
+    if config.attended_states == "first" and exit > 1:
+        return (
+            'blocks above the first attend to the states after block 1 (model.attended_states = "first"), which '
+            f"{format_name}'s format cannot express; export exit 1, or --format onnx"
         )
+    if config.exit_adapter and exit < config.blocks:
+        return (
+            f"exit {exit} has an adapter (model.exit_adapter = {config.exit_adapter}) between its state and its "
+            f"classifier, which {format_name}'s format cannot express; export exit {config.blocks}, which has none"
+        )
+    return None
 
 
 def make_spec(model: Transformer, *, exit: int) -> Spec:

@@ -28,6 +28,7 @@ class Shape:
         has_scaled_embeddings: bool,
         has_output_bias: bool,
         adapter: int,
+        attends_first: bool,
     ) -> None: ...
 
 class Rule:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anydepth.config.schema import Activation
+from anydepth.config.model_settings import Activation
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.exits.halting import GeometricHalting, Halting, MultinomialHalting, SequenceHalting
@@ -91,6 +91,7 @@ class NativeEngine(Engine):
                 has_scaled_embeddings=shape.scale_embeddings,
                 has_output_bias=shape.output_bias,
                 adapter=shape.exit_adapter,
+                attends_first=shape.attended_states == "first",
             ),
             tensors=named_arrays(model),
             classifiers=classifier_names(model),

@@ -22,11 +22,14 @@ class DeferredCache(DecoderCache):
     n, if it ever does.
 
     Until then it keeps the state that the token left with. That is exact: a token that left below
-    block n enters it with that state.
+    block n enters it with that state. Where blocks above the first attend to the states after it,
+    those are kept, too.
     """
 
     # h_t^{n_t}, and at the present position the states so far
     states: Float[Array, "row capacity dim"] = field(init=False)
+    attends_first: bool = False
+    first: Float[Array, "row capacity dim"] = field(init=False)  # h_t^1, where blocks attend to it
     # by block, keys and values (2, row, head, capacity, head_dim)
     pairs: dict[int, Array] = field(default_factory=dict)
     done: dict[int, Array] = field(default_factory=dict)  # by block, how many positions of each row have them
@@ -43,13 +46,16 @@ class DeferredCache(DecoderCache):
     ) -> None:
         """Makes the keys and values that block n lacks for `rows`, which enter it with `states`:
         all in one product."""
+        attended = self.states
+        if self.attends_first and n > 1:
+            attended, states = self.first, self.first[rows, self.time]
         done = self.done[n][rows] if n in self.done else np.zeros(len(rows), np.int64)
         places, positions = rows, np.array(self.time)
         if done.min() < self.time:
             counts = self.time + 1 - done
             places = rows.repeat(counts)
             positions = np.arange(len(places)) - (counts.cumsum() - 1 - self.time).repeat(counts)
-            states = self.states[places, positions]
+            states = attended[places, positions]
         self.keep(n, places, positions, *program(states=states))
         self.done[n][rows] = self.time + 1
 
@@ -112,9 +118,17 @@ class DeferredCache(DecoderCache):
         """Begins a position with the embedded inputs."""
         if self.time == 0:
             self.states = np.zeros((len(states), ROOM, states.shape[1]), np.float32)
+            self.first = np.zeros_like(self.states) if self.attends_first else self.states
         elif self.time == self.states.shape[1]:
             self.states = _longer(self.states, axis=1)
+            self.first = _longer(self.first, axis=1) if self.attends_first else self.states
         self.states[:, self.time] = states
+
+    def keep_states(self, n: int, rows: Int[Array, " chosen"], states: Float[Array, "chosen dim"]) -> None:
+        """Keeps the states of some rows after block n."""
+        self.states[rows, self.time] = states
+        if self.attends_first and n == 1:
+            self.first[rows, self.time] = states
 
     def end(self) -> Float[Array, "row dim"]:
         """Ends the position; the states that its tokens left with."""
@@ -130,6 +144,7 @@ class DeferredCache(DecoderCache):
         if self.sentence_of_row is not before:
             chosen = rows.numpy()
             self.states = self.states[chosen]
+            self.first = self.first[chosen] if self.attends_first else self.states
             self.pairs = {n: pairs[:, chosen] for n, pairs in self.pairs.items()}
             self.done = {n: done[chosen] for n, done in self.done.items()}
             self._look_at_rows()

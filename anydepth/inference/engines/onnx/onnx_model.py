@@ -52,7 +52,8 @@ class OnnxTransformer(AdaptiveTransformer):
         self, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]
     ) -> DecoderCache:
         """A cache that puts off what may never be needed."""
-        return DeferredCache(memory, source_mask, torch.arange(len(memory)))
+        attends_first = self.config.attended_states == "first"
+        return DeferredCache(memory, source_mask, torch.arange(len(memory)), attends_first=attends_first)
 
     def step(
         self, tokens: Int[Tensor, " row"], cache: DecoderCache, planned: Int[Tensor, " row"], revise: Revise
@@ -66,7 +67,7 @@ class OnnxTransformer(AdaptiveTransformer):
         running = cache.rows
         for n in range(1, self.blocks + 1):
             states = self._run_rows(n, states, cache, running)
-            cache.states[running, cache.time] = states
+            cache.keep_states(n, running, states)
             left: Array = revise(n, torch.from_numpy(states), torch.from_numpy(exits[running])).numpy()
             exits[running] = left
             goes_on = left > n

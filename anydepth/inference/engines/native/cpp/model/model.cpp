@@ -19,11 +19,14 @@ class Reader {
                 norm(at + "attention_norm"),
                 norm(at + "feed_forward_norm")};
     }
-    DecoderWeights decoder_block(int n) const {
+    DecoderWeights decoder_block(int n) const {  // n from 0
         const std::string at = "decoder." + std::to_string(n) + ".";
         const std::string own = at + "self_attention.", source = at + "source_attention.";
         const int wide = shape_.encoder_dim, dim = shape_.decoder_dim, ffn = shape_.decoder_ffn;
-        return {matrix({own + "key", own + "value", own + "query"}, dim, dim),
+        const bool is_apart = shape_.attends_apart(n + 1);
+        return {is_apart ? matrix({own + "key", own + "value"}, dim, dim)
+                         : matrix({own + "key", own + "value", own + "query"}, dim, dim),
+                is_apart ? matrix({own + "query"}, dim, dim) : Matrix(),
                 matrix({own + "output"}, dim, dim),
                 matrix({source + "query"}, dim, dim),
                 matrix({source + "key", source + "value"}, dim, wide),

@@ -22,7 +22,10 @@ struct EncoderWeights {
 };
 
 struct DecoderWeights {
-    Matrix kvq, self_output, source_query, source_kv, source_output, inner, outer;
+    // Keys and values of what the block attends to, and queries: stacked where all three are made of
+    // the same states, else the queries apart.
+    Matrix kvq, query;
+    Matrix self_output, source_query, source_kv, source_output, inner, outer;
     Norm self_norm, source_norm, feed_forward_norm;
 };
 
@@ -38,6 +41,10 @@ struct Shape {
     Activation activation;  // of every feed-forward network
     bool has_scaled_embeddings, has_output_bias;
     int adapter;  // the width of the exits' adapters; 0 where there are none
+    bool attends_first;  // all blocks above the first attend to the states after block 1
+
+    // Whether block n attends to other states than those that enter it.
+    bool attends_apart(int n) const { return attends_first && n > 1; }
 
     // What an embedding of this width is multiplied by.
     float embedding_rate(int dim) const { return has_scaled_embeddings ? std::sqrt((float)dim) : 1.0f; }

@@ -32,7 +32,7 @@ void Copies::fill(int n) {
     float* states = states_.at_least((size_t)count * dim);
     float* pairs = pairs_.at_least((size_t)count * 2 * dim);
     for (int i = 0; i < count; ++i)
-        std::memcpy(states + (size_t)i * dim, nodes_.state(pending_[i]), sizeof(float) * dim);
+        std::memcpy(states + (size_t)i * dim, nodes_.attended(pending_[i]), sizeof(float) * dim);
     model_.decoder[n - 1].kvq.apply(model_.kernels, states, count, pairs, scratch_, Activation::none, 2 * dim);
     for (int i = 0; i < count; ++i)
         std::memcpy(nodes_.pair(pending_[i], n), pairs + (size_t)i * 2 * dim, sizeof(float) * 2 * dim);

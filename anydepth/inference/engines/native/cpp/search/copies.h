@@ -1,5 +1,5 @@
 // Keys and values of tokens at the blocks above their exits, made from the state with which they
-// left.
+// left; or those of all blocks above the first, where these attend to the states after it.
 #pragma once
 
 #include <vector>

@@ -19,32 +19,53 @@ void Decoder::run_block(int n, const Step& step, float* hidden) {
     meter_.spent(transforming);
     attend_to_source(n, step, hidden);
     feed_forward(n, (int)step.running.size(), hidden);
+    if (n == 1 && model_.shape.attends_first) keep_attended(step, hidden);
     meter_.spent(transforming);
+}
+
+// What later tokens attend to is known for every row, all of which pass block 1.
+void Decoder::keep_attended(const Step& step, const float* hidden) {
+    const int dim = model_.shape.decoder_dim;
+    for (size_t r = 0; r < step.running.size(); ++r)
+        std::memcpy(nodes_.attended(step.nodes[step.running[r].row]), hidden + r * dim, sizeof(float) * dim);
 }
 
 // Attention to the tokens so far, those that left below the block among them.
 void Decoder::attend_to_target(int n, const Step& step, float* hidden) {
     const DecoderWeights& weights = model_.decoder[n - 1];
     const int rows = (int)step.running.size(), dim = model_.shape.decoder_dim;
-    float* kvq = kvq_.at_least((size_t)rows * 3 * dim);
     float* gathered = gathered_.at_least((size_t)rows * dim);
     float* delta = delta_.at_least((size_t)rows * dim);
 
+    const float* queries = make_pairs_and_queries(n, step, hidden);
+    const int stride = model_.shape.attends_apart(n) ? dim : 3 * dim;
+    meter_.spent(transforming);
+    copies_.make_at(n, step);
+    meter_.spent(copying);
+    for (int r = 0; r < rows; ++r)
+        attend_to_path(n, step.running[r].hypothesis().path, queries + (size_t)r * stride, gathered + (size_t)r * dim);
+    meter_.spent(attending);
+    weights.self_output.apply(ops_, gathered, rows, delta, scratch_);
+    ops_.add_norm(hidden, delta, weights.self_norm.gain, weights.self_norm.bias, hidden, rows, dim);
+}
+
+// The queries of the running rows, and where they are made of the same states their keys and values;
+// those of other states are left to the copies.
+const float* Decoder::make_pairs_and_queries(int n, const Step& step, const float* hidden) {
+    const DecoderWeights& weights = model_.decoder[n - 1];
+    const int rows = (int)step.running.size(), dim = model_.shape.decoder_dim;
+    float* kvq = kvq_.at_least((size_t)rows * 3 * dim);
+    if (model_.shape.attends_apart(n)) {
+        weights.query.apply(ops_, hidden, rows, kvq, scratch_);
+        return kvq;
+    }
     weights.kvq.apply(ops_, hidden, rows, kvq, scratch_);
     for (int r = 0; r < rows; ++r) {
         const int node = step.nodes[step.running[r].row];
         std::memcpy(nodes_.pair(node, n), kvq + (size_t)r * 3 * dim, sizeof(float) * 2 * dim);
         nodes_.note_pair(node, n);
     }
-    meter_.spent(transforming);
-    copies_.make_at(n, step);
-    meter_.spent(copying);
-    for (int r = 0; r < rows; ++r)
-        attend_to_path(n, step.running[r].hypothesis().path, kvq + (size_t)r * 3 * dim + 2 * dim,
-                       gathered + (size_t)r * dim);
-    meter_.spent(attending);
-    weights.self_output.apply(ops_, gathered, rows, delta, scratch_);
-    ops_.add_norm(hidden, delta, weights.self_norm.gain, weights.self_norm.bias, hidden, rows, dim);
+    return kvq + 2 * dim;
 }
 
 void Decoder::attend_to_path(int n, const std::vector<int>& path, const float* query, float* out) {

@@ -25,6 +25,8 @@ class Decoder {
     void run_block(int n, const Step& step, float* hidden);
 
   private:
+    const float* make_pairs_and_queries(int n, const Step& step, const float* hidden);
+    void keep_attended(const Step& step, const float* hidden);
     void attend_to_target(int n, const Step& step, float* hidden);
     void attend_to_source(int n, const Step& step, float* hidden);
     void feed_forward(int n, int rows, float* hidden);

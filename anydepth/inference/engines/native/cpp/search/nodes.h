@@ -9,9 +9,9 @@
 
 namespace anydepth {
 
-// One token of one or several hypotheses: its state where it left, and for each block its key and
-// value once they have been made. Hypotheses that share a beginning share its nodes, so that nothing
-// is copied when the beam is reordered.
+// One token of one or several hypotheses: its state where it left, that which later tokens attend to,
+// and for each block its key and value once they have been made. Hypotheses that share a beginning
+// share its nodes, so that nothing is copied when the beam is reordered.
 struct Node {
     int parent;
     int users;       // rows that end here, and children
@@ -20,7 +20,9 @@ struct Node {
 
 class Nodes {
   public:
-    Nodes(int blocks, int dim) : blocks_(blocks), dim_(dim) {}
+    // The attended state is that where the token left, or has a place of its own.
+    Nodes(int blocks, int dim, bool is_attended_apart)
+        : blocks_(blocks), dim_(dim), is_attended_apart_(is_attended_apart) {}
 
     // A node for the next token of a row that ended at `parent`, or -1 for the row's first token.
     int add(int parent) {
@@ -43,6 +45,8 @@ class Nodes {
     float* state(int id) { return chunks_[id / AT_ONCE].get() + (size_t)(id % AT_ONCE) * stride(); }
     // The key of block n, followed by its value.
     float* pair(int id, int n) { return state(id) + dim_ + (size_t)(n - 1) * 2 * dim_; }
+    // What blocks above the first make keys and values of.
+    float* attended(int id) { return is_attended_apart_ ? pair(id, blocks_ + 1) : state(id); }
 
   private:
     static constexpr int AT_ONCE = 64;  // allocated together
@@ -54,9 +58,10 @@ class Nodes {
         chunks_.back().at_least((size_t)AT_ONCE * stride());
         for (int i = AT_ONCE; i-- > 0;) free_.push_back(first + i);
     }
-    size_t stride() const { return (size_t)dim_ * (1 + 2 * blocks_); }
+    size_t stride() const { return (size_t)dim_ * (1 + 2 * blocks_ + is_attended_apart_); }
 
     int blocks_, dim_;
+    bool is_attended_apart_;
     std::vector<Node> nodes_;
     std::vector<Buffer<float>> chunks_;
     std::vector<int> free_;
