@@ -35,8 +35,9 @@ VARIATIONS = [
     pytest.param(settings_of(*values), marks=() if values in PAIRS else pytest.mark.soak)
     for values in product(ACTIVATIONS, ("sinusoidal", "marian"), ("true", "false"), ("true", "false"))
 ]
-FIRST = "model.attended_states=first"
-VARIATIONS += [pytest.param((FIRST,)), pytest.param((FIRST, *MARIAN), marks=pytest.mark.soak)]
+APART = ("model.attended_states=first", "model.attended_states=shared")
+VARIATIONS += [pytest.param((attended,)) for attended in APART]
+VARIATIONS += [pytest.param((attended, *MARIAN), marks=pytest.mark.soak) for attended in APART]
 BANS = (-torch.inf, -1e9)
 
 

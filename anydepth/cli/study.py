@@ -13,7 +13,7 @@ from anydepth.limits import MOST_JOBS, MOST_MINUTES, MOST_SEEDS
 STUDY_EXAMPLES = examples(
     "anydepth study table1 --data runs/demo/data --to studies/demo --dry-run",
     "anydepth study all --data runs/demo/data --to studies/demo",
-    "anydepth study race --data data --to studies/race --config multi30k_race --seeds 3 --repeat race-plain-2",
+    "anydepth study race --data data --to studies/race --config multi30k_race --exit-config race_students --seeds 3",
     "anydepth study figure3 figure4 --data data --to studies/own --config multi30k_study --minutes-per-run 10",
 )
 STEP_EXAMPLES = examples("anydepth study-step studies/demo 'train aligned'")

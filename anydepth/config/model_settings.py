@@ -12,7 +12,7 @@ Blocks = Annotated[int, Field(ge=1, le=MOST_BLOCKS)]
 Heads = Annotated[int, Field(ge=1, le=MOST_HEADS)]
 Activation = Literal["relu", "gelu", "swish"]
 Positions = Literal["sinusoidal", "marian"]
-AttendedStates = Literal["below", "first"]
+AttendedStates = Literal["below", "first", "shared"]
 
 
 class ConfigSection(BaseModel):
@@ -72,7 +72,8 @@ class ModelConfig(ConfigSection):
     attended_states: AttendedStates = "below"
     """The states of the tokens so far that a decoder block attends to: those just below it, which are
     copied above a token's exit (the paper), or in every block but the first those after block 1, which
-    are the same whatever the exits."""
+    are the same whatever the exits; `shared`: so that these blocks have the same keys and values of
+    them, and of the source, which a token that leaves early does not have to make for each."""
     scale_embeddings: bool = True
     """Multiply embeddings by the square root of their width."""
     output_bias: bool = False
@@ -120,6 +121,21 @@ class ModelConfig(ConfigSection):
     def encoder_heads(self) -> int:
         """The attention heads of an encoder block."""
         return self.heads if self.encoder.heads is None else self.encoder.heads
+
+    @property
+    def attends_first(self) -> bool:
+        """Whether the decoder blocks above the first attend to the states after it."""
+        return self.attended_states != "below"
+
+    @property
+    def key_blocks(self) -> int:
+        """How many of the lowest decoder blocks make keys and values of their own; a higher one has
+        those of the last of these."""
+        return min(2, self.blocks) if self.attended_states == "shared" else self.blocks
+
+    def keys_of(self, n: int) -> int:
+        """The block whose keys and values block n has."""
+        return min(n, self.key_blocks)
 
     @property
     def classifier_exits(self) -> tuple[int, ...]:

@@ -19,7 +19,8 @@ Deciding: TypeAlias = Collection[int] | None  # the blocks after which something
 @dataclass(frozen=True)
 class DecoderShape:
     """The sizes that decide the decoder's cost: N, d_d, d_f, d_e and V in appendix B, and beyond it
-    the width r of the adapters of the exits below N."""
+    the width r of the adapters of the exits below N and the number of blocks that make keys and values
+    of their own, the lowest; None: all."""
 
     blocks: int
     dim: int
@@ -27,12 +28,26 @@ class DecoderShape:
     encoder_dim: int
     vocab: int
     adapter: int = 0
+    key_blocks: int | None = None
+
+    @property
+    def last_key_block(self) -> int:
+        """The highest block that makes keys and values."""
+        return self.blocks if self.key_blocks is None else self.key_blocks
 
     @classmethod
     def of(cls, config: ModelConfig, vocab: int) -> "DecoderShape":
         """The shape of a model with `vocab` target words."""
         decoder = config.decoder
-        return cls(config.blocks, decoder.dim, decoder.ffn_dim, config.encoder.dim, vocab, config.exit_adapter)
+        return cls(
+            config.blocks,
+            decoder.dim,
+            decoder.ffn_dim,
+            config.encoder.dim,
+            vocab,
+            adapter=config.exit_adapter,
+            key_blocks=config.key_blocks,
+        )
 
 
 DecisionCost: TypeAlias = Callable[[DecoderShape, Places, Places], Places]
@@ -173,14 +188,15 @@ def token_flops(
     call.
 
     q(t) FC(x, t) + (N - q(t)) FS + FP(t, q(t)) + 2 V d_d, where `decision` gives the last two.
-    Times count from 1.
+    Times count from 1. Where only K blocks make keys and values, beyond the paper, (K - q(t)) FS: the
+    FC of a block above K has none, and none is made for it.
     """
     exits, times, source_lengths = exits.long(), times.long().expand_as(exits), source_lengths.long()
     assert exits.numel() == 0 or 1 <= int(exits.min()) <= int(exits.max()) <= shape.blocks, (
         f"exits lie in 1..{shape.blocks}"
     )
     running = exits * block_flops(shape, t=times, source_length=source_lengths, is_first_call=False)
-    return running + (shape.blocks - exits) * skipped_block_flops(shape) + decision(shape, exits, times)
+    return running + (shape.last_key_block - exits) * skipped_block_flops(shape) + decision(shape, exits, times)
 
 
 def first_call_flops(
@@ -190,9 +206,9 @@ def first_call_flops(
     its tokens' highest exit (appendix B).
 
     A block that no token of the sentence reaches is never called; a sentence without tokens has 0
-    for its highest exit.
+    for its highest exit. A block with the keys and values of another costs nothing at its first.
     """
-    return highest_exits.long() * _source_projection_flops(shape, source_lengths.long())
+    return highest_exits.long().clamp(max=shape.last_key_block) * _source_projection_flops(shape, source_lengths.long())
 
 
 def sentence_flops(shape: DecoderShape, exits: Sequence[int], source_length: int, decision: DecisionCost) -> int:

@@ -276,10 +276,11 @@ def race(config: Config) -> list[Variant]:
 
 def race_adaptive(blocks: int) -> Variant:
     """The model with all exits that the race is about: no token's exit changes what later ones attend
-    to, and the exits weigh most that most tokens take, the lowest and the last."""
+    to, or costs keys and values of each block above, and the exits weigh most that most tokens take,
+    the lowest and the last."""
     changes = (
         'model.exits="all"',
-        'model.attended_states="first"',
+        'model.attended_states="shared"',
         f"training.exit_weights={[*(1.5, 1.0, *[0.5] * blocks)[: blocks - 1], 2.0]}",
         "training.exit_share=0.34",
         BY_MUON,

@@ -2,6 +2,7 @@
 normalises."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -61,6 +62,15 @@ class EncoderBlock(nn.Module):
         return normed
 
 
+@dataclass(frozen=True)
+class Attended:
+    """What a decoder block attends to: keys and values of the target's positions and of the
+    source's."""
+
+    target: tuple[Tensor, Tensor]
+    source: tuple[Tensor, Tensor]
+
+
 class DecoderBlock(nn.Module):
     """Self-attention, attention to the source, then the feed-forward network (section 2.1).
 
@@ -88,18 +98,21 @@ class DecoderBlock(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(dim)
         self.dropout = Dropout(dropout)
 
+    def share_keys_of(self, other: "DecoderBlock") -> None:
+        """Makes keys and values by the weights of another block from now on."""
+        for own, its in (
+            (self.self_attention, other.self_attention),
+            (self.source_attention, other.source_attention),
+        ):
+            own.key, own.value = its.key, its.value
+
     def forced(
-        self,
-        states: Float[Tensor, "batch time dim"],
-        memory: Float[Tensor, "batch source memory_dim"],
-        mask: Bool[Tensor, "batch 1 1 source"],
-        attended: Float[Tensor, "batch time dim"],
+        self, states: Float[Tensor, "batch time dim"], mask: Bool[Tensor, "batch 1 1 source"], attended: Attended
     ) -> Float[Tensor, "batch time dim"]:
-        """`states` of all positions of given targets after the block, where each attends to the
-        `attended` states of those up to itself."""
-        new = self.attend_self(states, *self.self_attention.keys_values(attended), is_causal=True)
-        new = self.attend_source(new, *self.source_attention.keys_values(memory), mask)
-        return self.transform(new)
+        """`states` of all positions of given targets after the block, where each attends to those up
+        to itself and to the source."""
+        new = self.attend_self(states, *attended.target, is_causal=True)
+        return self.transform(self.attend_source(new, *attended.source, mask))
 
     def attend_self(
         self,

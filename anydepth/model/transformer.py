@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from anydepth.config.model_settings import ModelConfig, Positions
 from anydepth.errors import ConfigError
-from anydepth.model.blocks import DecoderBlock, EncoderBlock
+from anydepth.model.blocks import Attended, DecoderBlock, EncoderBlock
 from anydepth.model.cache import DecoderCache
 from anydepth.model.dropout import Dropout
 from anydepth.model.exit_adapter import ExitAdapter
@@ -28,7 +28,8 @@ class Transformer(nn.Module):
     """Encoder-decoder Transformer with output classifiers after its decoder blocks (Eqs. 1-3).
 
     One path serves everything: keys and values are computed from whatever a position's state is,
-    new or copied from below; or, with `attended_states` "first", from its state after block 1.
+    new or copied from below; or, above block 1 and with `attended_states` "first" or "shared", from
+    its state after block 1, with "shared" once for all of these blocks.
     """
 
     def __init__(self, config: ModelConfig, *, source_vocab: int, target_vocab: int, is_joint: bool) -> None:
@@ -57,6 +58,8 @@ class Transformer(nn.Module):
             )
             for _ in range(config.blocks)
         )
+        for block in self._decoder_blocks[config.key_blocks :]:
+            block.share_keys_of(self._decoder_blocks[config.key_blocks - 1])
         self.dropout = Dropout(config.dropout)
         self.target_embedding = _embedding(target_vocab, decoder.dim)
         if config.classifiers == "tied" and is_joint:
@@ -124,15 +127,15 @@ class Transformer(nn.Module):
         gradient that block n + 1 sends down to block n (Algorithm 1). Where `kept` names some
         blocks, any other leaves every state as it is.
         """
-        states = attended = self.embed_targets(target_inputs)
-        mask = source_mask[:, None, None, :]
+        states = self.embed_targets(target_inputs)
+        mask, attending = source_mask[:, None, None, :], Attending(self, memory)
         every: list[Tensor] = []
         for n, block in enumerate(self._decoder_blocks, 1):
-            attended = self._attended_states(n, states, attended)
+            attending.look_at(n, states)
             if kept is not None and n not in kept:
                 every.append(states)
                 continue
-            new = block.forced(states, memory, mask, attended)
+            new = block.forced(states, mask, attending.at(n))
             states = new if exits is None else torch.where((exits >= n).unsqueeze(-1), new, states)
             every.append(states)
             if gradient_scales is not None and n < self.blocks:
@@ -152,26 +155,19 @@ class Transformer(nn.Module):
         What decides sees the states that translating would show it: those of earlier positions are
         copied above their exits.
         """
-        states = attended = self.embed_targets(target_inputs)
-        mask = source_mask[:, None, None, :]
+        states = self.embed_targets(target_inputs)
+        mask, attending = source_mask[:, None, None, :], Attending(self, memory)
         exits = torch.full_like(target_inputs, self.blocks)
         running = torch.ones_like(target_inputs, dtype=torch.bool)
         every: list[Tensor] = []
         for n, block in enumerate(self._decoder_blocks, 1):
-            attended = self._attended_states(n, states, attended)
-            states = torch.where(running.unsqueeze(-1), block.forced(states, memory, mask, attended), states)
+            attending.look_at(n, states)
+            states = torch.where(running.unsqueeze(-1), block.forced(states, mask, attending.at(n)), states)
             every.append(states)
             if n < self.blocks:
                 left = running & leaves(n, states, running)
                 exits, running = exits.masked_fill(left, n), running & ~left
         return torch.stack(every), exits
-
-    def _attended_states(
-        self, n: int, states: Float[Tensor, "batch time dim"], before: Float[Tensor, "batch time dim"]
-    ) -> Float[Tensor, "batch time dim"]:
-        """What block n makes keys and values of, where `states` enter it and the block below had
-        `before`."""
-        return states if n <= 2 or self.config.attended_states == "below" else before
 
     def embed_targets(self, target_inputs: Int[Tensor, "batch time"]) -> Float[Tensor, "batch time dim"]:
         """The states h_t^0 that enter the first decoder block."""
@@ -229,12 +225,14 @@ class Transformer(nn.Module):
         values of its copied state to every block above (section 2.2.1), each through that block's
         own projections.
         """
-        states = attended = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
+        states = self._embed(self.target_embedding, tokens[:, None], start=cache.time)  # (row, 1, dim)
+        attended = states
         exits = revise(0, states[:, 0], planned.clone())
         running = torch.arange(len(tokens), device=tokens.device)
         for n, block in enumerate(self._decoder_blocks, 1):
-            attended = self._attended_states(n, states, attended)
-            cache.append(n, *block.self_attention.keys_values(attended))
+            attended = states if makes_of_entering(self.config, n) else attended
+            if n == self.config.keys_of(n):
+                cache.append(n, *block.self_attention.keys_values(attended))
             if len(running) == 0:
                 continue
             new = self._run_block(n, states[running], cache, running)
@@ -249,11 +247,11 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "chosen 1 dim"]:
         """Block n for some rows of a step. Rows of one sentence look at its source together, side
         by side as queries."""
-        block = self._decoder_blocks[n - 1]
-        states = block.attend_self(states, *cache.past_of(n, rows), is_causal=False)
+        block, key_block = self._decoder_blocks[n - 1], self.config.keys_of(n)
+        states = block.attend_self(states, *cache.past_of(key_block, rows), is_causal=False)
         # One row for each sentence, all of them running.
         if len(rows) == len(cache.memory) == len(cache.sentence_of_row):
-            keys, values = cache.source_of(n, block.source_attention, rows)
+            keys, values = cache.source_of(key_block, block.source_attention, rows)
             return block.transform(block.attend_source(states, keys, values, cache.source_mask[:, None, None, :]))
         sentences, place, counts = torch.unique_consecutive(
             cache.sentence_of_row[rows], return_inverse=True, return_counts=True
@@ -261,7 +259,7 @@ class Transformer(nn.Module):
         slot = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[place]
         grid = states.new_zeros(len(sentences), int(counts.max()), states.shape[-1])
         grid[place, slot] = states[:, 0]
-        keys, values = cache.source_of(n, block.source_attention, sentences)
+        keys, values = cache.source_of(key_block, block.source_attention, sentences)
         mask = cache.source_mask[sentences][:, None, None, :]
         grid = block.attend_source(grid, keys, values, mask)
         return block.transform(grid[place, slot].unsqueeze(1))
@@ -276,6 +274,37 @@ class Transformer(nn.Module):
         words = embedding(tokens) * math.sqrt(dim) if self.config.scale_embeddings else embedding(tokens)
         embedded: Tensor = self.dropout(words + table[start:stop].to(tokens.device))
         return embedded
+
+
+class Attending:
+    """What the blocks attend to in one pass of all positions of given targets, from the first block to
+    the last; made when a block first needs it."""
+
+    def __init__(self, model: Transformer, memory: Float[Tensor, "batch source encoder_dim"]) -> None:
+        self.model, self.memory = model, memory
+        self.states: Tensor | None = None
+        self.made: tuple[int, Attended] | None = None  # of the last block that needed any
+
+    def look_at(self, n: int, states: Float[Tensor, "batch time dim"]) -> None:
+        """Notes the states that enter block n."""
+        if makes_of_entering(self.model.config, n):
+            self.states = states
+
+    def at(self, n: int) -> Attended:
+        """What block n attends to."""
+        assert self.states is not None, "states enter a block before it attends to them"
+        key_block = self.model.config.keys_of(n)
+        if self.made is None or self.made[0] != key_block:
+            block = cast(DecoderBlock, self.model.decoder[key_block - 1])
+            own, source = block.self_attention, block.source_attention
+            self.made = key_block, Attended(own.keys_values(self.states), source.keys_values(self.memory))
+        return self.made[1]
+
+
+def makes_of_entering(config: ModelConfig, n: int) -> bool:
+    """Whether block n makes keys and values of the states that enter it, and not of those after block
+    1 that entered block 2."""
+    return n <= 2 or not config.attends_first
 
 
 def by_exit(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from anydepth.config.model_settings import ModelConfig
 from anydepth.errors import RunError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.checkpoint import fill_model, load_weights, model_tensors, stored_shapes
@@ -111,14 +112,16 @@ def start_from(model: AdaptiveTransformer, weights: Path) -> None:
     fill_model(model, kept | (old if is_same else fresh), weights)
 
 
-def lowest_blocks(tensors: Mapping[str, Tensor], blocks: int) -> dict[str, Tensor]:
-    """The tensors of a model without its decoder blocks above the lowest `blocks`."""
-    above = re.compile(r"decoder\.(\d+)\.")
-    return {
-        name: tensor
-        for name, tensor in tensors.items()
-        if (found := above.match(name)) is None or int(found[1]) < blocks
-    }
+def lowest_blocks(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """The tensors of a model without those that `config` has no place for: of decoder blocks above its
+    lowest, and what makes keys and values in those that have none of their own."""
+    block = re.compile(r"decoder\.(\d+)\.((?:self|source)_attention\.(?:key|value)\.)?")
+
+    def has_place(name: str) -> bool:
+        found = block.match(name)
+        return found is None or int(found[1]) < (config.key_blocks if found[2] else config.blocks)
+
+    return {name: tensor for name, tensor in tensors.items() if has_place(name)}
 
 
 def added_exits(own: Mapping[str, Tensor], loaded: Mapping[str, Tensor]) -> dict[str, Tensor]:

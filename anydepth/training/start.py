@@ -82,7 +82,7 @@ def continued_run(
         raise RunError(f"{origin} has no model.safetensors to start from; let its training end first")
     if (update := first.interrupted_at()) is not None:
         raise RunError(f"the training of {origin} was interrupted at update {update:,}; let it end first with --resume")
-    tensors = lowest_blocks(load_weights(first.weights_file)[0], config.model.blocks)
+    tensors = lowest_blocks(load_weights(first.weights_file)[0], config.model)
     scores = scores_to_learn_from(first, data.fingerprint) if config.exits.oracle == "bleu" else None
     return create_run(folder, config, data, overwrite=overwrite, origin=first, start=tensors, oracle_scores=scores)
 
@@ -98,9 +98,11 @@ def continued_config(first: Run, config_file: Path | None, changes: list[str]) -
 
 def check_same_shape(first: Run, config: Config) -> None:
     """Refuses a model of another shape than that of the run `first`. Dropout and what blocks attend
-    to are no shape, exits and their adapters may be added, and a model with the last exit alone may
-    lose its upper blocks."""
-    free = {"dropout", "attention_dropout", "attended_states"}
+    to are no shape, but for keys and values that were shared; exits and their adapters may be added,
+    and a model with the last exit alone may lose its upper blocks."""
+    free = {"dropout", "attention_dropout"}
+    if first.config.model.attended_states != "shared":
+        free.add("attended_states")
     old, new = (each.model.model_dump(exclude=free) for each in (first.config, config))
     allowed = {key for key, without in (("exits", "last"), ("exit_adapter", 0)) if old[key] == without}
     if old["exits"] == new["exits"] == "last" and new["blocks"] < old["blocks"]:

@@ -23,7 +23,7 @@ class SearchWork:
     selections: int  # sentences whose words were selected
     tokens: int
     blocks: int  # blocks run, one for each token that passes one
-    copies: int  # blocks that a sentence reached and a token did not
+    copies: int  # blocks with keys of their own that a sentence reached and a token did not
     looks: int  # signals computed
     word_flops: int  # of decisions and words
 
@@ -45,10 +45,16 @@ class SearchWork:
             selections=0 if sizes is None else len(exits),
             tokens=sum(map(len, exits)),
             blocks=sum(map(sum, exits)),
-            copies=sum(max(row, default=0) * len(row) - sum(row) for row in exits),
+            copies=sum(copies_made(shape, row) for row in exits),
             looks=sum(looked[left] for row in exits for left in row),
             word_flops=word_flops,
         )
+
+
+def copies_made(shape: DecoderShape, exits: Sequence[int]) -> int:
+    """The keys and values of a sentence's tokens that are made of states that left below the block."""
+    made = [min(n, shape.last_key_block) for n in exits]
+    return max(made, default=0) * len(made) - sum(made)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ class Replayed:
     flops_shares: Float[np.ndarray, " candidate"]
     log_likelihoods: Float[np.ndarray, " candidate"]  # a token
     looks: Float[np.ndarray, " candidate"]  # signals computed, a token
-    copies: Float[np.ndarray, " candidate"]  # blocks that the sentence reached and the token did not, a token
+    copies: Float[
+        np.ndarray, " candidate"
+    ]  # blocks with own keys that the sentence reached and the token did not, a token
     word_flops: Float[np.ndarray, " candidate"]  # of decisions and words, a token
 
 
@@ -86,7 +88,7 @@ def record(
         starts=(lengths.cumsum(0) - lengths).numpy(),
         first_call_flops=one_call.double().numpy(),
         selection_flops=float(0 if selection is None else selection.flops() * len(sizes)),
-        full_flops=float(full[-1].sum() + shape.blocks * one_call.sum()),
+        full_flops=float(full[-1].sum() + shape.last_key_block * one_call.sum()),
         policy=policy,
         shape=shape,
     )
@@ -105,13 +107,14 @@ def replay(record: ReplayRecord, candidates: Float[np.ndarray, "candidate decisi
         left = recorded_exits(record, candidates[chunk])  # (candidate, position)
         exits[chunk] = left.mean(axis=1)
         likelihoods[chunk] = _chosen(record.log_likelihoods, left).mean(axis=1)
-        highest = np.maximum.reduceat(left, record.starts, axis=1)  # (candidate, sentence)
+        made = np.minimum(left, record.shape.last_key_block)  # blocks that made keys and values of their own
+        highest = np.maximum.reduceat(made, record.starts, axis=1)  # (candidate, sentence)
         flops[chunk] = _chosen(record.flops, left).sum(axis=1, dtype=np.float64) + highest @ record.first_call_flops
         counts = np.stack([(left == n).sum(axis=1) for n in range(1, blocks + 1)], axis=1)  # (candidate, block)
         decisions = decision_flops(record, candidates[chunk], left, counts)
         flops[chunk] += decisions + record.selection_flops
         looks[chunk] = (counts * looks_made(candidates[chunk])).sum(axis=1)
-        copies[chunk] = highest @ lengths - left.sum(axis=1, dtype=np.int64)
+        copies[chunk] = highest @ lengths - made.sum(axis=1, dtype=np.int64)
         word_flops[chunk] = plain + adapter_flops(record.shape) * counts[:, :-1].sum(axis=1) + decisions
     a_token = 1 / max(positions, 1)
     return Replayed(

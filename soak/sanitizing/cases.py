@@ -129,7 +129,7 @@ def random_model(randomness: random.Random) -> Any:
                 "heads": heads,
                 "exit_adapter": randomness.choice([0, 0, 1, 5, 33]) if blocks > 1 else 0,
                 "activation": randomness.choice(["relu", "gelu", "swish"]),
-                "attended_states": randomness.choice(["below", "first"]),
+                "attended_states": randomness.choice(["below", "first", "shared"]),
                 "scale_embeddings": randomness.random() < 0.5,
                 "output_bias": randomness.random() < 0.5,
                 "dropout": 0.0,

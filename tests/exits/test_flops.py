@@ -3,6 +3,7 @@ hand."""
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -33,6 +34,7 @@ UNITS = 6
 SHAPE = DecoderShape(blocks=BLOCKS, dim=DIM, ffn_dim=FFN_DIM, encoder_dim=ENCODER_DIM, vocab=TARGET_VOCAB)
 ONE_BLOCK = DecoderShape(blocks=1, dim=DIM, ffn_dim=FFN_DIM, encoder_dim=ENCODER_DIM, vocab=TARGET_VOCAB)
 TWO_BLOCKS = DecoderShape(blocks=2, dim=DIM, ffn_dim=FFN_DIM, encoder_dim=ENCODER_DIM, vocab=TARGET_VOCAB)
+SHARED = replace(SHAPE, key_blocks=2)
 SMALL = DecoderShape(blocks=3, dim=2, ffn_dim=5, encoder_dim=7, vocab=11)
 DECISIONS: dict[str, DecisionCost] = {
     "none": no_decision,
@@ -89,12 +91,13 @@ def walk(
         if name == "sequence" and t == 1:
             flops += linear(dim, shape.blocks)
         for n in range(1, shape.blocks + 1):
-            flops += linear(dim, dim) + linear(dim, dim)  # key and value
+            if n <= shape.last_key_block:
+                flops += linear(dim, dim) + linear(dim, dim)  # key and value
             flops += linear(dim, dim)  # query
             for _ in range(t):
                 flops += linear(dim, 1) + linear(1, dim)  # score a past position, add its value
             flops += linear(dim, dim)  # attention output
-            if first_call[n]:
+            if first_call[n] and n <= shape.last_key_block:
                 for _ in range(source_length):
                     flops += linear(shape.encoder_dim, dim) + linear(shape.encoder_dim, dim)
                 first_call[n] = False
@@ -106,7 +109,7 @@ def walk(
             flops += decision_after_block(name, shape, n, deciding)
             if n == left:
                 break
-        for _ in range(left + 1, shape.blocks + 1):
+        for _ in range(left + 1, shape.last_key_block + 1):
             flops += linear(dim, dim) + linear(dim, dim)  # key and value of the copied state
         if not has_scored_all_words(name, left, deciding):
             flops += linear(dim, shape.vocab)
@@ -121,7 +124,7 @@ def exit_sequences(shape: DecoderShape) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("name", DECISIONS)
-@pytest.mark.parametrize("shape", [SHAPE, ONE_BLOCK, TWO_BLOCKS, SMALL], ids=lambda shape: f"{shape.blocks} blocks")
+@pytest.mark.parametrize("shape", [SHAPE, ONE_BLOCK, TWO_BLOCKS, SMALL, SHARED], ids=["4", "1", "2", "3", "shared"])
 def test_a_sentence_costs_what_a_walk_through_algorithm_2_adds_up(shape: DecoderShape, name: str) -> None:
     for exits in exit_sequences(shape):
         assert sentence_flops(shape, exits, SOURCE, DECISIONS[name]) == walk(shape, exits, SOURCE, name)
@@ -222,7 +225,8 @@ def test_no_sentences_have_no_tokens_to_pay_for() -> None:
 
 
 def test_the_shape_is_read_from_the_configuration() -> None:
-    assert DecoderShape.of(tiny_config().model, TARGET_VOCAB) == SHAPE
+    assert DecoderShape.of(tiny_config().model, TARGET_VOCAB) == replace(SHAPE, key_blocks=BLOCKS)
+    assert DecoderShape.of(tiny_config("model.attended_states=shared").model, TARGET_VOCAB) == SHARED
 
 
 @pytest.mark.parametrize("exits", [[0], [BLOCKS + 1]])

@@ -18,7 +18,7 @@ from anydepth.experiments.variants import (
     variant_config,
 )
 
-FIRST_STAGES = ["demo", "demo_study", "multi30k_study", "multi30k_race", "iwslt14_de_en", "wmt14_en_fr"]
+FIRST_STAGES = ["demo", "demo_study", "multi30k_study", "multi30k_race", "iwslt14_race", "iwslt14_de_en", "wmt14_en_fr"]
 
 
 def names(experiments: list[str], config: Config, seeds: int = 1) -> list[str]:
@@ -112,7 +112,7 @@ def test_everybody_in_the_race_learns_from_the_same_text_for_the_same_updates(bl
     assert {each.training.updates for each in made} == {config.training.updates}
     assert [each.model.blocks for each in made] == [blocks, *plain, 1]
     assert [len(each.model.classifier_exits) for each in made] == [blocks, *([1] * (len(plain) + 1))]
-    assert [each.model.attended_states for each in made] == ["first", *(["below"] * (len(plain) + 1))]
+    assert [each.model.attended_states for each in made] == ["shared", *(["below"] * (len(plain) + 1))]
     weights = made[0].training.exit_weights
     assert isinstance(weights, list) and len(weights) == blocks
     assert (weights[0], weights[-1]) == (1.5, 2.0)

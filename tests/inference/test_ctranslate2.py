@@ -10,7 +10,7 @@ import pytest
 import torch
 from evaluation.translators import SOURCES, make_run, quiet
 from tiny import BLOCKS, tiny_config
-from variations import FIRST, MARIAN, ban
+from variations import APART, MARIAN, ban
 
 from anydepth.errors import RunError, UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
@@ -175,8 +175,9 @@ def test_a_second_export_replaces_the_first_and_nothing_else(run: Run, tmp_path:
     assert run.weights_file.exists()
 
 
-def test_a_model_whose_blocks_attend_to_the_first_is_refused_above_exit_1(tmp_path: Path) -> None:
-    run = make_run(tmp_path, FIRST)
+@pytest.mark.parametrize("attended", APART)
+def test_a_model_whose_blocks_attend_to_the_first_is_refused_above_exit_1(attended: str, tmp_path: Path) -> None:
+    run = make_run(tmp_path, attended)
     with pytest.raises(UsageError, match=r"^blocks above the first attend .* CTranslate2's format cannot express"):
         export_ctranslate2(run, exit=2, quantization=None, to=None, say=quiet)
     export_ctranslate2(run, exit=1, quantization=None, to=tmp_path / "out", say=quiet)

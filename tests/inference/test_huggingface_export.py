@@ -8,7 +8,7 @@ import pytest
 import torch
 from marian_folders import save_marian, small_pairs, their_outputs, their_tokenizer
 from tiny import prepare_tiny, tiny_config
-from variations import FIRST
+from variations import APART
 
 from anydepth.errors import RunError, UsageError
 from anydepth.inference.adopt.adoption import adopt
@@ -161,8 +161,9 @@ def test_an_export_takes_the_place_of_an_earlier_one(tmp_path: Path, adopted: Ru
     assert (tmp_path / "out" / "config.json").exists()
 
 
-def test_a_model_whose_blocks_attend_to_the_first_is_refused_above_exit_1(tmp_path: Path) -> None:
-    run = random_run(tmp_path, *MARIAN, FIRST, is_joint=False)
+@pytest.mark.parametrize("attended", APART)
+def test_a_model_whose_blocks_attend_to_the_first_is_refused_above_exit_1(attended: str, tmp_path: Path) -> None:
+    run = random_run(tmp_path, *MARIAN, attended, is_joint=False)
     with pytest.raises(UsageError, match=r"^blocks above the first attend .* which MarianMT's format cannot express"):
         export_huggingface(run, exit=2, to=tmp_path / "out", say=say_nothing)
     export_huggingface(run, exit=1, to=tmp_path / "out", say=say_nothing)

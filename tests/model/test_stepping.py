@@ -8,7 +8,7 @@ import reference
 import torch
 from tiny import BATCH, BLOCKS, DIM, FIRST_WORD, HEADS, SOURCE, TARGET_VOCAB, TIME, random_exits, tiny_batch, tiny_model
 from torch import Tensor
-from variations import FIRST, MARIAN
+from variations import APART, MARIAN
 
 from anydepth.model.cache import FIRST_CAPACITY, DecoderCache
 from anydepth.model.transformer import Transformer
@@ -21,8 +21,8 @@ KINDS = {
     "tied and joint": (["model.classifiers=tied", f"model.encoder.dim={DIM}"], True),
     "as MarianMT": (["model.classifiers=tied", f"model.encoder.dim={DIM}", *MARIAN], True),
     "all varied": (["model.activation=gelu", "model.scale_embeddings=false", *MARIAN[1:]], False),
-    "attending to block 1": ([FIRST], False),
-    "attending to block 1 as MarianMT": ([FIRST, *MARIAN], False),
+    **{f"{attended} as such": ([attended], False) for attended in APART},
+    **{f"{attended} as MarianMT": ([attended, *MARIAN], False) for attended in APART},
 }
 
 
@@ -75,13 +75,29 @@ def test_stepping_equals_teacher_forcing_for_any_exit_sequence(kind: str, seed: 
 @torch.no_grad()
 def test_the_exits_of_earlier_tokens_change_nothing_where_block_1_is_attended_to(seed: int) -> None:
     batch, exits = tiny_batch(seed=seed), random_exits(BATCH, TIME, seed=seed)
-    for changes, is_same in (((FIRST,), True), ((), False)):
+    for changes, is_same in (*(((attended,), True) for attended in APART), ((), False)):
         model = tiny_model(*changes, seed=seed)
         every = forced(model, batch, None)  # (block, batch, time, dim)
         own = every.gather(0, (exits - 1)[None, :, :, None].expand(1, -1, -1, DIM))[0]
         mixed = forced(model, batch, exits)[-1]
         assert torch.allclose(mixed, own, atol=1e-6) == is_same
         assert torch.allclose(stepped(model, batch, exits), own, atol=2e-6) == is_same
+
+
+@torch.no_grad()
+def test_shared_keys_and_values_are_those_of_block_2_whatever_the_upper_blocks_had() -> None:
+    shared, own, batch = tiny_model(APART[1]), tiny_model(APART[0]), tiny_batch()
+    names = {name for name, _ in own.named_parameters()} - {name for name, _ in shared.named_parameters()}
+    assert names == {
+        f"decoder.{n}.{side}_attention.{part}.{kind}"
+        for n in range(2, BLOCKS)
+        for side in ("self", "source")
+        for part in ("key", "value")
+        for kind in ("weight", "bias")
+    }
+    for name, parameter in own.named_parameters():
+        parameter.copy_(shared.state_dict()[name])  # an upper block's key: block 2's
+    torch.testing.assert_close(forced(shared, batch, None), forced(own, batch, None), atol=1e-6, rtol=1e-5)
 
 
 @torch.no_grad()

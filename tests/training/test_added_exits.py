@@ -1,6 +1,7 @@
 """Exits for a model that has none: how they start, how they learn beside a frozen trunk and from full
 depth, and what is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,21 @@ def test_blocks_may_begin_to_attend_to_the_states_after_block_1(plain: Run, tmp_
     run = given_exits(plain, tmp_path / "run", "model.attended_states=first", "training.updates=1")
     assert run.config.model.attended_states == "first"
     assert load_model(run).config == run.config.model
+
+
+def test_blocks_may_begin_to_share_the_keys_of_block_2_and_not_cease_to(plain: Run, tmp_path: Path) -> None:
+    hardly = ("training.updates=1", "training.learning_rate=1e-30", "training.final=last")
+    run = given_exits(plain, tmp_path / "run", "model.attended_states=shared", *hardly)
+    before, after = (
+        {name: tensor for name, tensor in load_tensors(each.weights_file)[0].items() if "classifiers" not in name}
+        for each in (plain, run)
+    )
+    upper = re.compile(r"decoder\.[23]\.(self|source)_attention\.(key|value)\.")
+    assert after.keys() == {name for name in before if not upper.match(name)}
+    for name, tensor in after.items():
+        torch.testing.assert_close(tensor, before[name], atol=1e-6, rtol=0)
+    with pytest.raises(ConfigError, match=r"^model\.attended_states = 'first' is not that of .*\('shared'\); --from"):
+        given_exits(run, tmp_path / "other", "model.attended_states=first")
 
 
 def test_added_exits_start_as_copies_of_the_last_and_full_depth_says_what_it_said(plain: Run, tmp_path: Path) -> None:

@@ -155,9 +155,10 @@ def check_expressible(model: Transformer, *, exit: int, format_name: str) -> Non
 
 def inexpressible(config: ModelConfig, *, exit: int, format_name: str = "CTranslate2") -> str | None:
     """Why the format of another program cannot express a model cut at `exit`, if it cannot."""
-    if config.attended_states == "first" and exit > 1:
+    if config.attends_first and exit > 1:
         return (
-            'blocks above the first attend to the states after block 1 (model.attended_states = "first"), which '
+            "blocks above the first attend to the states after block 1 (model.attended_states = "
+            f'"{config.attended_states}"), which '
             f"{format_name}'s format cannot express; export exit 1, or --format onnx"
         )
     if config.exit_adapter and exit < config.blocks:

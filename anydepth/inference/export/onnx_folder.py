@@ -40,9 +40,8 @@ source<n>.onnx     memory -> keys, values [sentence, {heads}, source, {head_dim}
                    What block n needs of the source; once per sentence, before block n first runs for
                    it.
 keys_values<n>.onnx  states [place, {dim}] -> keys, values [place, {heads}, {head_dim}]
-                   What block n needs of a position: of the state that enters the block there or,
-                   where the token left below block n, of the state that it left with. This may wait
-                   until a later token of the row runs block n.
+                   What block n needs of a position: {attended}. This may wait until a
+                   later token of the row runs block n.{shared}
 block<n>.onnx      states [row, {dim}], keys, values [row, {heads}, time, {head_dim}], mask [time],
                    source_keys, source_values, source_mask, grid [sentence, slot], place [row]
                    -> new_states [row, {dim}]
@@ -56,13 +55,23 @@ classifier<n>.onnx states [row, {dim}] -> logits [row, {vocab}]
 {text}
 Greedy translation of one sentence: run encoder, and source<n> for all n. Begin with the token 1.
 For each position run embedding, then for n = 1, 2, ... keys_values<n>, whose result joins those of
-earlier positions, and block<n>, until the token leaves. Of the state that it left with
-keys_values<n> of all blocks above are needed too, now or later. The classifier of the exit scores
+earlier positions, and block<n>, until the token leaves. The results of keys_values<n> for the blocks
+above are needed too, now or later. The classifier of the exit scores
 the next token: the highest, those of 0, 1 and 3 apart, which are never produced. The token 2 ends
 the translation.
 
 {points}
 {words}"""
+# What block n needs of a position, by what blocks attend to.
+ENTERING = """\
+of the state that enters the block there or,
+                   where the token left below block n, of the state that it left with"""
+AFTER_BLOCK_1 = """\
+of the state that enters the block there for n = 1,
+                   and of the state after block 1 for all others"""
+SHARED = """
+                   There are none of it and of source<n> for n > 2: those blocks take the keys and
+                   values that these two made for block 2."""
 # What the description says of the tokenizer: of a run that was trained here, and of an adopted one.
 OWN_TEXT = """\
 tokenizer*.model   SentencePiece models, of the source and of the target or of both. A text is
@@ -213,6 +222,8 @@ def describe_export(
         vocab=model.target_embedding.num_embeddings,
         classifiers=_classifiers(model),
         adapters=ADAPTERS.format(dim=config.decoder.dim) if config.exit_adapter else "",
+        attended=AFTER_BLOCK_1 if config.attends_first else ENTERING,
+        shared=SHARED if config.key_blocks < config.blocks else "",
         halting=_halting(model.halting).format(dim=config.decoder.dim, blocks=config.blocks),
         text=ADOPTED_TEXT if is_adopted else OWN_TEXT,
         points=POINTS if has_points else NO_POINTS,
@@ -287,9 +298,16 @@ def graph_names(config: Config) -> list[str]:
     model = config.model
     blocks = range(1, model.blocks + 1)
     exits = model.classifier_exits if model.classifiers == "untied" else model.classifier_exits[-1:]
-    each_block = [f"{part}{n}" for n in blocks for part in ("source", "keys_values", "block")]
+    keys = [f"{part}{n}" for n in blocks[: model.key_blocks] for part in ("source", "keys_values")]
     adapters = [f"adapter{n}" for n in blocks[:-1]] if model.exit_adapter else []
-    return ["encoder", "embedding", *each_block, *(f"classifier{n}" for n in exits), *adapters]
+    return [
+        "encoder",
+        "embedding",
+        *keys,
+        *(f"block{n}" for n in blocks),
+        *(f"classifier{n}" for n in exits),
+        *adapters,
+    ]
 
 
 def _read_manifest(path: Path, again: str) -> OnnxManifest:

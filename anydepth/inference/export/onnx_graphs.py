@@ -174,8 +174,9 @@ def make_graphs(model: AdaptiveTransformer, *, opset: int, int8: bool) -> Iterat
     yield "embedding", embedding_graph(model).content(opset=opset)
     for n, module in enumerate(model.decoder, 1):
         block = cast(DecoderBlock, module)
-        yield f"keys_values{n}", keys_values_graph(block.self_attention, int8=int8).content(opset=opset)
-        yield f"source{n}", source_graph(block.source_attention, int8=int8).content(opset=opset)
+        if n <= model.config.key_blocks:
+            yield f"keys_values{n}", keys_values_graph(block.self_attention, int8=int8).content(opset=opset)
+            yield f"source{n}", source_graph(block.source_attention, int8=int8).content(opset=opset)
         yield f"block{n}", block_graph(block, int8=int8).content(opset=opset)
     exits = model.config.classifier_exits
     for n in exits if model.config.classifiers == "untied" else exits[-1:]:

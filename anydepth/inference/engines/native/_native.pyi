@@ -29,6 +29,7 @@ class Shape:
         has_output_bias: bool,
         adapter: int,
         attends_first: bool,
+        key_blocks: int,
     ) -> None: ...
 
 class Rule:

@@ -52,8 +52,8 @@ class OnnxTransformer(AdaptiveTransformer):
         self, memory: Float[Tensor, "sentence source encoder_dim"], source_mask: Bool[Tensor, "sentence source"]
     ) -> DecoderCache:
         """A cache that puts off what may never be needed."""
-        attends_first = self.config.attended_states == "first"
-        return DeferredCache(memory, source_mask, torch.arange(len(memory)), attends_first=attends_first)
+        sentences, attends_first = torch.arange(len(memory)), self.config.attends_first
+        return DeferredCache(memory, source_mask, sentences, attends_first=attends_first)
 
     def step(
         self, tokens: Int[Tensor, " row"], cache: DecoderCache, planned: Int[Tensor, " row"], revise: Revise
@@ -80,10 +80,14 @@ class OnnxTransformer(AdaptiveTransformer):
         self, n: int, states: Float[Array, "chosen dim"], cache: DeferredCache, rows: Int[Array, " chosen"]
     ) -> Float[Array, "chosen dim"]:
         """The states of some rows after block n."""
-        cache.catch_up(n, rows, states, self.programs[f"keys_values{n}"])
-        keys, values = cache.past_of_rows(n, rows)
+        key_block = self.config.keys_of(n)
+        if key_block == n:
+            cache.catch_up(n, rows, states, self.programs[f"keys_values{n}"])
+        keys, values = cache.past_of_rows(key_block, rows)
         sentences, grid, place = cache.side_by_side(rows)
-        source_keys, source_values = cache.source_of_sentences(n, sentences, self.programs[f"source{n}"])
+        source_keys, source_values = cache.source_of_sentences(
+            key_block, sentences, self.programs[f"source{key_block}"]
+        )
         return self.programs[f"block{n}"](
             states=states,
             keys=keys,

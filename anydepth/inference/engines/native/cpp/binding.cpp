@@ -162,16 +162,18 @@ void bind_given(py::module_& module) {
     py::class_<Shape>(module, "Shape")
         .def(py::init([](int encoder_heads, int decoder_heads, int encoder_dim, int encoder_ffn, int decoder_dim,
                          int decoder_ffn, int encoder_blocks, int blocks, int target_vocab, Activation activation,
-                         bool has_scaled_embeddings, bool has_output_bias, int adapter, bool attends_first) {
+                         bool has_scaled_embeddings, bool has_output_bias, int adapter, bool attends_first,
+                         int key_blocks) {
                  return Shape{encoder_heads, decoder_heads, encoder_dim,           encoder_ffn,
                               decoder_dim,   decoder_ffn,   encoder_blocks,        blocks,
                               target_vocab,  activation,    has_scaled_embeddings, has_output_bias,
-                              adapter,       attends_first};
+                              adapter,       attends_first, key_blocks};
              }),
              py::kw_only(), py::arg("encoder_heads"), py::arg("decoder_heads"), py::arg("encoder_dim"),
              py::arg("encoder_ffn"), py::arg("decoder_dim"), py::arg("decoder_ffn"), py::arg("encoder_blocks"),
              py::arg("blocks"), py::arg("target_vocab"), py::arg("activation"), py::arg("has_scaled_embeddings"),
-             py::arg("has_output_bias"), py::arg("adapter"), py::arg("attends_first"));
+             py::arg("has_output_bias"), py::arg("adapter"), py::arg("attends_first"),
+             py::arg("key_blocks"));
     py::enum_<Rule>(module, "Rule")
         .value("planned", Rule::planned)
         .value("sequence", Rule::sequence)

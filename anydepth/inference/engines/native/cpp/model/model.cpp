@@ -23,13 +23,14 @@ class Reader {
         const std::string at = "decoder." + std::to_string(n) + ".";
         const std::string own = at + "self_attention.", source = at + "source_attention.";
         const int wide = shape_.encoder_dim, dim = shape_.decoder_dim, ffn = shape_.decoder_ffn;
-        const bool is_apart = shape_.attends_apart(n + 1);
-        return {is_apart ? matrix({own + "key", own + "value"}, dim, dim)
-                         : matrix({own + "key", own + "value", own + "query"}, dim, dim),
+        const bool is_apart = shape_.attends_apart(n + 1), has_keys = n < shape_.key_blocks;
+        return {!has_keys  ? Matrix()
+                : is_apart ? matrix({own + "key", own + "value"}, dim, dim)
+                           : matrix({own + "key", own + "value", own + "query"}, dim, dim),
                 is_apart ? matrix({own + "query"}, dim, dim) : Matrix(),
                 matrix({own + "output"}, dim, dim),
                 matrix({source + "query"}, dim, dim),
-                matrix({source + "key", source + "value"}, dim, wide),
+                has_keys ? matrix({source + "key", source + "value"}, dim, wide) : Matrix(),
                 matrix({source + "output"}, dim, dim),
                 matrix({at + "feed_forward.inner"}, ffn, dim),
                 matrix({at + "feed_forward.outer"}, dim, ffn),

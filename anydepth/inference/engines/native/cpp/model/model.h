@@ -23,7 +23,7 @@ struct EncoderWeights {
 
 struct DecoderWeights {
     // Keys and values of what the block attends to, and queries: stacked where all three are made of
-    // the same states, else the queries apart.
+    // the same states, else the queries apart; no keys and values above the last block that makes any.
     Matrix kvq, query;
     Matrix self_output, source_query, source_kv, source_output, inner, outer;
     Norm self_norm, source_norm, feed_forward_norm;
@@ -42,7 +42,10 @@ struct Shape {
     bool has_scaled_embeddings, has_output_bias;
     int adapter;  // the width of the exits' adapters; 0 where there are none
     bool attends_first;  // all blocks above the first attend to the states after block 1
+    int key_blocks;      // the lowest blocks, which make keys and values; a higher one has those of the last
 
+    // The block whose keys and values block n has.
+    int keys_of(int n) const { return n < key_blocks ? n : key_blocks; }
     // Whether block n attends to other states than those that enter it.
     bool attends_apart(int n) const { return attends_first && n > 1; }
 

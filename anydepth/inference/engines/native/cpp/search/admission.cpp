@@ -46,7 +46,7 @@ void Admission::prepare(RequestPointer request) {
     sentence->rows.push_back({request->terms->settings.bos, -1, 0.0f, {}});
     if (!is_repeated(*request)) {
         last_source_ = std::make_shared<Source>();
-        last_source_->keys.resize(job_.model.shape.blocks);
+        last_source_->keys.resize(job_.model.shape.key_blocks);
         fresh_.push_back(sentence.get());
         tokens_.insert(tokens_.end(), request->source.begin(), request->source.end());
         starts_.push_back((int)tokens_.size());

@@ -12,7 +12,7 @@ void Copies::make_at(int n, const Step& step) {
 }
 
 void Copies::make_all(const Step& step) {
-    for (int n = 2; n <= model_.shape.blocks; ++n) {
+    for (int n = 2; n <= model_.shape.key_blocks; ++n) {
         pending_.clear();
         for (const int id : step.nodes) want(id, n);
         fill(n);

@@ -40,7 +40,7 @@ void Decoder::attend_to_target(int n, const Step& step, float* hidden) {
     const float* queries = make_pairs_and_queries(n, step, hidden);
     const int stride = model_.shape.attends_apart(n) ? dim : 3 * dim;
     meter_.spent(transforming);
-    copies_.make_at(n, step);
+    if (model_.shape.keys_of(n) == n) copies_.make_at(n, step);
     meter_.spent(copying);
     for (int r = 0; r < rows; ++r)
         attend_to_path(n, step.running[r].hypothesis().path, queries + (size_t)r * stride, gathered + (size_t)r * dim);
@@ -69,11 +69,11 @@ const float* Decoder::make_pairs_and_queries(int n, const Step& step, const floa
 }
 
 void Decoder::attend_to_path(int n, const std::vector<int>& path, const float* query, float* out) {
-    const int dim = model_.shape.decoder_dim, count = (int)path.size();
+    const int dim = model_.shape.decoder_dim, count = (int)path.size(), key_block = model_.shape.keys_of(n);
     keys_.resize(count);
     values_.resize(count);
     for (int s = 0; s < count; ++s) {
-        keys_[s] = nodes_.pair(path[s], n);
+        keys_[s] = nodes_.pair(path[s], key_block);
         values_[s] = keys_[s] + dim;
     }
     scratch_.flops += 4LL * count * dim;
@@ -84,12 +84,12 @@ void Decoder::attend_to_path(int n, const std::vector<int>& path, const float* q
 void Decoder::attend_to_source(int n, const Step& step, float* hidden) {
     const DecoderWeights& weights = model_.decoder[n - 1];
     const std::vector<StepRow>& running = step.running;
-    const int rows = (int)running.size(), dim = model_.shape.decoder_dim;
+    const int rows = (int)running.size(), dim = model_.shape.decoder_dim, key_block = model_.shape.keys_of(n);
     float* queries = kvq_.at_least((size_t)rows * dim);
     float* gathered = gathered_.at_least((size_t)rows * dim);
     float* delta = delta_.at_least((size_t)rows * dim);
 
-    projection_.make_at(n, step);
+    if (key_block == n) projection_.make_at(n, step);
     meter_.spent(projecting_source);
     weights.source_query.apply(ops_, hidden, rows, queries, scratch_);
     meter_.spent(transforming);
@@ -97,7 +97,7 @@ void Decoder::attend_to_source(int n, const Step& step, float* hidden) {
         for (next = r + 1; next < rows && running[next].sentence == running[r].sentence; ++next) {
         }
         const Sentence& sentence = *running[r].sentence;
-        const SourceKeys& source = sentence.source->keys[n - 1];
+        const SourceKeys& source = sentence.source->keys[key_block - 1];
         scratch_.flops += 4LL * (next - r) * sentence.length * dim;
         ops_.attend_dense(queries + (size_t)r * dim, next - r, dim, source.keys.get(), source.values.get(),
                           sentence.length, sentence.padded, model_.shape.decoder_heads, dim,

@@ -9,7 +9,7 @@ Worker::Worker(const Job& job, Team* team)
     : model_(job.model),
       queue_(job.queue),
       is_deferred_(job.batching.is_deferred),
-      nodes_(job.model.shape.blocks, job.model.shape.decoder_dim, job.model.shape.attends_first),
+      nodes_(job.model.shape.key_blocks, job.model.shape.decoder_dim, job.model.shape.attends_first),
       copies_(job.model, nodes_, scratch_, meter_.counts),
       decoder_(job.model, nodes_, copies_, scratch_, meter_),
       decisions_(job.model, scratch_),
