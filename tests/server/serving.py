@@ -85,6 +85,8 @@ def serving(*arguments: object) -> Iterator[ServerProcess]:
     assert process.stderr is not None
     first = process.stderr.readline().decode()
     found = re.search(r'"event": "listening".*"port": ([0-9]+)', first)
+    if not found:
+        process.kill()  # what it has to say would not end otherwise
     assert found, first + process.stderr.read().decode()
     server = ServerProcess(process, f"http://127.0.0.1:{found[1]}", [first])
     reader = threading.Thread(target=lambda: server.log.extend(line.decode() for line in process.stderr or []))
