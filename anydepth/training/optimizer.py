@@ -2,15 +2,13 @@
 rest."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from torch import nn
 
 from anydepth.config.schema import Config, TrainingConfig
-from anydepth.errors import ConfigError
 from anydepth.runs.models import HALTING
-from anydepth.training.instructions import avoid_missing_instructions
+from anydepth.training.muon import Muon
 
 ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
 MUON_MOMENTS = ("momentum_buffer",)
@@ -55,21 +53,10 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
         weight_decay=config.training.weight_decay,
         fused=True,
     )
-    return MuonAndAdam(make_muon(groups["matrices"], config.training), adam) if groups["matrices"] else adam
-
-
-def make_muon(matrices: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
-    """Muon (Jordan et al., 2024), whose steps have the size of Adam's at the same rate (Liu et al.,
-    2025): the momentum of a matrix with all its singular values near 1, times 0.2 sqrt(its longer
-    side)."""
-    if not hasattr(torch.optim, "Muon"):
-        raise ConfigError(
-            f'training.optimizer = "muon" needs torch 2.9 or later and this is {torch.__version__}; set '
-            'training.optimizer = "adam", or update torch'
-        )
-    avoid_missing_instructions()  # its products are of bfloat16
-    group: dict[str, Any] = {"params": matrices, "factor": config.matrix_rate, "moments": MUON_MOMENTS}
-    return torch.optim.Muon([group], lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
+    if not groups["matrices"]:
+        return adam
+    matrices = {"params": groups["matrices"], "factor": config.training.matrix_rate, "moments": MUON_MOMENTS}
+    return MuonAndAdam(Muon([matrices], weight_decay=config.training.weight_decay), adam)
 
 
 def group_of(name: str, parameter: nn.Parameter, config: TrainingConfig) -> str:

@@ -1,10 +1,10 @@
 """What moves the weights: which of them Muon does, and by how much."""
 
-import pytest
 import torch
 from tiny import tiny_config, tiny_model
+from torch import nn
 
-from anydepth.errors import ConfigError
+from anydepth.training.muon import Muon
 from anydepth.training.optimizer import ADAM_MOMENTS, MUON_MOMENTS, make_optimizer, moments_of
 from anydepth.training.state import state_tensors
 from anydepth.training.update import clip_and_step
@@ -59,8 +59,28 @@ def test_the_state_has_the_moments_of_each_parameter() -> None:
     assert stored.abs().min() > 0, "the momentum that it has now, and not the zeros before the first step"
 
 
-def test_an_older_torch_is_told_what_muon_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(torch.optim, "Muon")
-    with pytest.raises(ConfigError, match=r'^training.optimizer = "muon" needs torch 2.9 or later and this is '):
-        make_optimizer(tiny_model(), tiny_config("training.optimizer=muon"))
-    make_optimizer(tiny_model(), tiny_config())
+def test_a_step_is_that_of_torch_s_muon() -> None:
+    generator = torch.Generator().manual_seed(2)
+    shapes = [(12, 12), (12, 40), (12, 12), (40, 12), (1, 7)]
+    ours, theirs = ([nn.Parameter(torch.ones(shape) / 3) for shape in shapes] for _ in range(2))
+    muon = Muon([{"params": ours}], weight_decay=0.1)
+    other = torch.optim.Muon(theirs, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    for rate in (0.02, 0.01, 0.03):
+        for own, its in zip(ours, theirs, strict=True):
+            own.grad = torch.randn(own.shape, generator=generator)
+            its.grad = own.grad.clone()
+        for optimizer in (muon, other):
+            optimizer.param_groups[0]["lr"] = rate
+            optimizer.step()
+    for own, its in zip(ours, theirs, strict=True):  # theirs multiplies in bfloat16
+        torch.testing.assert_close(own, its, rtol=0, atol=0.004)
+        assert (own - 1 / 3).abs().max() > 0.02
+
+
+def test_what_has_no_gradient_stays() -> None:
+    matrices = [nn.Parameter(torch.ones(3, 3)) for _ in range(2)]
+    matrices[0].grad = torch.eye(3)
+    muon = Muon([{"params": matrices, "lr": 0.1}], weight_decay=0.0)
+    muon.step()
+    assert not torch.equal(matrices[0], torch.ones(3, 3))
+    torch.testing.assert_close(matrices[1].detach(), torch.ones(3, 3))
