@@ -1,8 +1,10 @@
-"""What a race shows: whether thresholds beat a fixed exit in the same time, and how the time for the
-BLEU of full depth compares with that of the fastest plain model that reaches it."""
+"""What a race shows: whether thresholds beat a fixed exit or a shallow decoder in the same time, and
+how the time for the BLEU of full depth compares with that of the fastest plain model that reaches
+it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
@@ -15,7 +17,7 @@ from anydepth.experiments.race_records import (
     CellRecord,
     ContestantRecord,
     EqualBleuRecord,
-    ExitGainRecord,
+    GainRecord,
     HeatRecord,
     LapRecord,
     RaceRecord,
@@ -27,7 +29,8 @@ from anydepth.experiments.seeds import over_seeds
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.verdicts import Verdict, verdict_of
 
-EXITS = (2, 3)  # that thresholds are compared with, where the model has more
+DEPTHS = (2, 3)  # of fixed exits and of other decoders in whose time BLEU is compared
+KINDS: tuple[Literal["fixed", "plain"], ...] = ("fixed", "plain")
 EQUAL = 0.2  # BLEU on valid that may be missing from full depth's
 PAIRED = "paired bootstrap over sentences, 95% interval"
 ROUNDS = "lowest and highest of the rounds"
@@ -75,6 +78,23 @@ class RaceCell:
             None,
         )
 
+    def plain(self, seed: int, blocks: int) -> ContestantRecord | None:
+        """The decoder of so many blocks that races with a seed, by our own engine."""
+        return next(
+            (
+                each
+                for each in self.of(seed, is_tuned=False)
+                if (each.kind, each.system, each.blocks) == ("plain", self.heat.engine, blocks)
+            ),
+            None,
+        )
+
+    def rival(self, kind: Literal["fixed", "plain"], depth: int, seed: int) -> ContestantRecord | None:
+        """A fixed exit below full depth, or a decoder of so many blocks."""
+        if kind == "plain":
+            return self.plain(seed, depth)
+        return self.fixed(seed, depth) if depth < deepest(self) else None
+
     def lap(self, contestant: ContestantRecord) -> LapRecord:
         """The times of a contestant with this batch size."""
         return contestant.lap(self.batch)
@@ -101,7 +121,13 @@ def race_findings(folder: StudyFolder) -> RaceRecord:
     return RaceRecord(
         format=FORMAT,
         tolerance=EQUAL,
-        gains=[exit_gain(cell, exit_) for cell in cells for exit_ in EXITS if exit_ < deepest(cell)],
+        gains=[
+            gain(cell, kind, depth)
+            for cell in cells
+            for kind in KINDS
+            for depth in DEPTHS
+            if any(cell.rival(kind, depth, seed) for seed in cell.seeds)
+        ],
         equals=[equal_bleu(cell) for cell in cells],
     )
 
@@ -119,28 +145,28 @@ def deepest(cell: RaceCell) -> int:
     return max(each.blocks for each in cell.heat.contestants)
 
 
-def exit_gain(cell: RaceCell, exit_: int) -> ExitGainRecord:
+def gain(cell: RaceCell, kind: Literal["fixed", "plain"], depth: int) -> GainRecord:
     """BLEU on test of the tuned point that is best on valid among those that take no longer than
-    the fixed exit, minus that of the exit."""
+    a rival, minus that of the rival."""
     pairs = []
     for seed in cell.seeds:
-        fixed = cell.fixed(seed, exit_)
+        rival = cell.rival(kind, depth, seed)
         quick = [
             each
             for each in cell.of(seed, is_tuned=True)
-            if fixed is not None and cell.time_ratio(each, fixed).median <= 1
+            if rival is not None and cell.time_ratio(each, rival).median <= 1
         ]
-        if fixed is not None and quick:
-            pairs.append((max(quick, key=lambda each: (each.valid_bleu, -cell.lap(each).time)), fixed))
+        if rival is not None and quick:
+            pairs.append((max(quick, key=lambda each: (each.valid_bleu, -cell.lap(each).time)), rival))
     if not pairs:
-        return ExitGainRecord(
-            cell=cell.record, exit=exit_, verdict="not comparable", remark="No tuned point is as fast."
-        )
-    differences = [cell.bleu(own) - cell.bleu(fixed) for own, fixed in pairs]
+        remark = "No tuned point is as fast."
+        return GainRecord(cell=cell.record, kind=kind, depth=depth, verdict="not comparable", remark=remark)
+    differences = [cell.bleu(own) - cell.bleu(rival) for own, rival in pairs]
     found = bleu_over_seeds(differences)
-    return ExitGainRecord(
+    return GainRecord(
         cell=cell.record,
-        exit=exit_,
+        kind=kind,
+        depth=depth,
         points=[own.policy for own, _ in pairs],
         by_seed=[round(each.value, 4) for each in differences],
         difference=found.median,

@@ -90,11 +90,11 @@ class ContestantRecord(StoredRecord):
         match self.kind:
             case "fixed":
                 exit_ = self.policy.partition(":")[2]
-                name = "full depth" if exit_ == str(self.blocks) else f"fixed exit {exit_}"
+                name = "full depth" if exit_ == str(self.blocks) else rival_name("fixed", int(exit_))
             case "tuned":
                 name = self.policy.partition(":")[0]
             case "plain":
-                name = f"{self.blocks} {'block' if self.blocks == 1 else 'blocks'}"
+                name = rival_name("plain", self.blocks)
             case "deep encoder":
                 name = "deep encoder"
         return name if self.system != "ctranslate2" else f"{name}, CTranslate2"
@@ -146,21 +146,28 @@ class CellRecord(StoredRecord):
         return f"{self.precision}, beam {self.beam}, batch {self.batch}"
 
 
-class ExitGainRecord(StoredRecord):
-    """BLEU of the best tuned point that takes no longer than a fixed exit, minus that of the exit:
-    the mean over seeds with its 95% interval, and what was chosen with each seed."""
+class GainRecord(StoredRecord):
+    """BLEU of the best tuned point that takes no longer than a fixed exit or a decoder of as many
+    blocks, minus that of the rival: the mean over seeds with its 95% interval, and what was chosen with
+    each seed."""
 
     cell: CellRecord
-    exit: Annotated[int, Field(ge=1)]
+    kind: Literal["fixed", "plain"]
+    depth: Blocks
     points: list[str] = Field(default_factory=list)
     by_seed: list[float] = Field(default_factory=list)
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    time: float | None = None  # of the tuned point, by that of the exit
+    time: float | None = None  # of the tuned point, by that of the rival
     verdict: Verdict
     basis: str = ""
     remark: str = ""
+
+    @property
+    def rival(self) -> str:
+        """The rival in words."""
+        return rival_name(self.kind, self.depth)
 
 
 class EqualBleuRecord(StoredRecord):
@@ -184,8 +191,13 @@ class RaceRecord(StoredFile):
     """records/race.json: both findings in every cell."""
 
     tolerance: float  # BLEU that counts as equal
-    gains: list[ExitGainRecord]
+    gains: list[GainRecord]
     equals: list[EqualBleuRecord]
+
+
+def rival_name(kind: Literal["fixed", "plain"], depth: int) -> str:
+    """What a fixed exit or a decoder of fewer blocks is called."""
+    return f"fixed exit {depth}" if kind == "fixed" else f"{depth} {'block' if depth == 1 else 'blocks'}"
 
 
 def heat_name(precision: str, beam: int) -> str:

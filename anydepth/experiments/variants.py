@@ -13,7 +13,7 @@ from anydepth.experiments.records import Role
 
 ALIGNED = "aligned"
 RACE: Final = "race"
-ADAPTIVE, PLAIN, DEEP_ENCODER = "race-adaptive", "race-plain", "race-deep-encoder"
+ADAPTIVE, START, PLAIN, DEEP_ENCODER = "race-adaptive", "race-start", "race-plain", "race-deep-encoder"
 WEIGHTINGS = {"omega-n": "n", "omega-sqrt-n": "sqrt(n)", "omega-inverse-sqrt-n": "1/sqrt(n)", "omega-inverse-n": "1/n"}
 BY_MUON = 'training.optimizer="muon"'
 RATIOS = (0.3, 0.5, 0.7, 0.9, 1.1)
@@ -259,9 +259,9 @@ def shallow_depths(config: Config) -> list[int]:
 
 
 def race(config: Config) -> list[Variant]:
-    """The aligned model and decoders of few blocks, which start from the deepest baseline's weights,
-    and a deep encoder with a decoder of one, which cannot; all on the text and its translations by
-    that baseline."""
+    """The adaptive model, which starts from one that learned with all exits from the text alone,
+    decoders of few blocks, which start from the deepest baseline, and a deep encoder with a decoder of
+    one, which starts from nothing; all on the text and its translations by that baseline."""
     blocks = config.model.blocks
     plain = [
         Variant(f"{PLAIN}-{depth}", RACE, (*one_classifier(depth), BY_MUON), policies=(f"fixed:{depth}",))
@@ -269,23 +269,24 @@ def race(config: Config) -> list[Variant]:
     ]
     deep_encoder = replace(shallow(config), name=DEEP_ENCODER, role=RACE)
     teacher = replace(baseline(blocks), is_repeated=False)
-    adaptive, *students = (replace(taught_once(each), origin=teacher.run) for each in (race_adaptive(blocks), *plain))
-    others = [replace(each, is_repeated=False) for each in (*students, taught_once(deep_encoder))]
-    return [teacher, adaptive, *others]
+    start = Variant(START, "aligned", race_exits(blocks), policies=(EACH_EXIT,), is_repeated=False)
+    adaptive = Variant(ADAPTIVE, RACE, race_exits(blocks), policies=(EACH_EXIT,))
+    students = [taught_once(replace(each, origin=teacher.run, is_repeated=False)) for each in plain]
+    others = [*students, taught_once(replace(deep_encoder, is_repeated=False))]
+    return [teacher, start, taught_once(replace(adaptive, origin=start.run)), *others]
 
 
-def race_adaptive(blocks: int) -> Variant:
-    """The model with all exits that the race is about: no token's exit changes what later ones attend
-    to, or costs keys and values of each block above, and the exits weigh most that most tokens take,
-    the lowest and the last."""
-    changes = (
+def race_exits(blocks: int) -> tuple[str, ...]:
+    """What the model that the race is about changes: no token's exit changes what later ones attend to,
+    or costs keys and values of each block above, and the exits weigh most that most tokens take, the
+    lowest and the last."""
+    return (
         'model.exits="all"',
         'model.attended_states="shared"',
-        f"training.exit_weights={[*(1.5, 1.0, *[0.5] * blocks)[: blocks - 1], 2.0]}",
+        f"training.exit_weights={[*(1.5, *[0.3] * blocks)[: blocks - 1], 2.0]}",
         "training.exit_share=0.34",
         BY_MUON,
     )
-    return Variant(ADAPTIVE, RACE, changes, policies=(EACH_EXIT,))
 
 
 def taught_once(variant: Variant) -> Variant:

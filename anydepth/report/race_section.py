@@ -8,7 +8,7 @@ from anydepth.experiments.race_records import (
     ContestantKind,
     ContestantRecord,
     EqualBleuRecord,
-    ExitGainRecord,
+    GainRecord,
     HeatRecord,
     LapRecord,
     RaceRecord,
@@ -112,14 +112,14 @@ def worth_line(equals: Sequence[EqualBleuRecord]) -> str:
     return " ".join(told)
 
 
-def gains_line(gains: Sequence[ExitGainRecord]) -> str:
-    """In how many cells thresholds beat a fixed exit in its own time."""
+def gains_line(gains: Sequence[GainRecord]) -> str:
+    """In how many cells thresholds beat a fixed exit or a shallow decoder in its own time."""
     told = []
-    for exit_ in sorted({gain.exit for gain in gains}):
-        of_exit = [gain for gain in gains if gain.exit == exit_]
-        counts = Counter(gain.verdict for gain in of_exit)
+    for rival in dict.fromkeys(gain.rival for gain in gains):
+        same = [gain for gain in gains if gain.rival == rival]
+        counts = Counter(gain.verdict for gain in same)
         told.append(
-            f"In the time of exit {exit_}, thresholds gain BLEU in {counts['agree']} of {len(of_exit)} cells and lose "
+            f"In the time of {rival}, thresholds gain BLEU in {counts['agree']} of {len(same)} cells and lose "
             f"it in {counts['disagree']}."
         )
     return " ".join(told)
@@ -171,16 +171,16 @@ def equals_table(race: RaceRecord) -> Table:
     return Table("The time for the BLEU of full depth", columns, rows)
 
 
-def gains_tables(gains: Sequence[ExitGainRecord]) -> list[Block]:
-    """BLEU beside the fixed exits; nothing where the model has too few."""
+def gains_tables(gains: Sequence[GainRecord]) -> list[Block]:
+    """BLEU beside the fixed exits and shallow decoders; nothing where there are none."""
     if not gains:
         return []
     columns = (
         "cell",
-        "exit",
+        "rival",
         "thresholds are a",
-        "BLEU minus the exit's",
-        "time by the exit's",
+        "BLEU minus the rival's",
+        "time by the rival's",
         "by seed",
         "thresholds",
         "remark",
@@ -189,7 +189,7 @@ def gains_tables(gains: Sequence[ExitGainRecord]) -> list[Block]:
         Row(
             (each.cell.words,),
             (
-                Cell(str(each.exit)),
+                Cell(each.rival),
                 verdict_cell(each.verdict, GAIN_WORDS, each.basis),
                 difference_cell(each),
                 Cell(two_digits(each.time)),
@@ -198,10 +198,10 @@ def gains_tables(gains: Sequence[ExitGainRecord]) -> list[Block]:
         )
         for each in gains
     )
-    return [Table("BLEU in no more time than a fixed exit", columns, rows)]
+    return [Table("BLEU in no more time than a fixed exit or a shallow decoder", columns, rows)]
 
 
-def seed_cells(found: EqualBleuRecord | ExitGainRecord, form: str) -> tuple[Cell, Cell, Cell]:
+def seed_cells(found: EqualBleuRecord | GainRecord, form: str) -> tuple[Cell, Cell, Cell]:
     """The value of each seed, the thresholds that it is of, and the remark."""
     return (
         Cell(", ".join(f"{value:{form}}" for value in found.by_seed) or NOTHING),
@@ -223,7 +223,7 @@ def spread_cell(value: SpreadRecord | None, form: str = ".2f") -> Cell:
     return Cell(f"{value.median:{form}}", f"{value.low:{form}} to {value.high:{form}}")
 
 
-def difference_cell(gain: ExitGainRecord) -> Cell:
+def difference_cell(gain: GainRecord) -> Cell:
     """A difference with its interval."""
     if gain.difference is None or gain.low is None or gain.high is None:
         return Cell(NOTHING)

@@ -28,7 +28,7 @@ from anydepth.runs.run import Run
 from anydepth.search.decoding import DecodingOptions
 from anydepth.text.prepared import PreparedData
 
-pytestmark = pytest.mark.soak  # trains six models
+pytestmark = pytest.mark.soak  # trains seven models
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +127,9 @@ def test_the_records_have_every_value_that_there_is_a_field_for(raced: StudyFold
     for record in written:
         assert record.model_fields_set == set(type(record).model_fields)
     assert len(found.equals) == 2 * len([file for file in raced.heat_records() if contestants(file)])
-    assert {gain.exit for gain in found.gains} == {2}
+    assert {(gain.kind, gain.depth) for gain in found.gains} == {("fixed", 2), ("plain", 2)}
     runs = {read_record(file, RunRecord).run for file in raced.run_records()}
-    assert runs == {"baseline-3", "race-adaptive", "race-plain-1", "race-plain-2", "race-deep-encoder"}
+    assert runs == {"baseline-3", "race-start", "race-adaptive", "race-plain-1", "race-plain-2", "race-deep-encoder"}
 
 
 def contestants(file: Path) -> list[ContestantRecord]:

@@ -71,13 +71,15 @@ def test_everybody_in_a_race_is_taught_by_one_baseline_whatever_the_seed() -> No
     steps = {step.name: step for step in make_plan(a_study("race", seeds=3, repeated=("race-plain-3",)), FOLDER)}
     trainings = [name.removeprefix("train ") for name in steps if name.startswith("train ")]
     assert trainings == [
-        *("baseline-6", "race-adaptive", "race-plain-1", "race-plain-2", "race-plain-3", "race-deep-encoder"),
+        *("baseline-6", "race-start", "race-adaptive"),
+        *("race-plain-1", "race-plain-2", "race-plain-3", "race-deep-encoder"),
         *("race-adaptive.2", "race-plain-3.2", "race-adaptive.3", "race-plain-3.3"),
     ]
-    for run in trainings[1:]:
-        starts_from = () if run == "race-deep-encoder" else ("train baseline-6",)
-        assert steps[f"train {run}"].needs == (*starts_from, "join both")
-        assert ("--from study/runs/baseline-6 " in steps[f"train {run}"].command) == bool(starts_from)
+    for run in trainings[2:]:
+        origin = {"race-adaptive": "race-start", "race-deep-encoder": None}.get(run.partition(".")[0], "baseline-6")
+        assert steps[f"train {run}"].needs == (*([] if origin is None else [f"train {origin}"]), "join both")
+        assert ("--from " in steps[f"train {run}"].command) == (origin is not None)
+        assert f"--from study/runs/{origin} " in steps[f"train {run}"].command or origin is None
         assert "--data study/distilled/both " in steps[f"train {run}"].command
 
 

@@ -6,7 +6,7 @@ import pytest
 from experiments.races import Invented, write_heat
 
 from anydepth.experiments.race_findings import race_findings
-from anydepth.experiments.race_records import EqualBleuRecord, ExitGainRecord
+from anydepth.experiments.race_records import EqualBleuRecord, GainRecord
 from anydepth.experiments.study_folder import StudyFolder
 
 SELDOM, OFTEN, ALWAYS = 30, 3, 1  # how rare a spoilt sentence is
@@ -15,13 +15,13 @@ SECOND = Invented("fixed", "fixed:2", OFTEN, (4.0, 5.0, 3.0), 70.0)
 THIRD = Invented("fixed", "fixed:3", OFTEN, (6.0, 6.0, 6.0), 80.0)
 
 
-def findings(tmp_path: Path, *contestants: Invented) -> tuple[dict[int, ExitGainRecord], EqualBleuRecord]:
-    """What one heat with one batch size shows: the gains by exit, and the time at equal BLEU."""
+def findings(tmp_path: Path, *contestants: Invented) -> tuple[dict[int, GainRecord], EqualBleuRecord]:
+    """What one heat with one batch size shows: the gains by fixed exit, and the time at equal BLEU."""
     folder = StudyFolder(tmp_path)
     write_heat(folder, *contestants)
     found = race_findings(folder)
     (equal,) = found.equals
-    return {gain.exit: gain for gain in found.gains}, equal
+    return {gain.depth: gain for gain in found.gains if gain.kind == "fixed"}, equal
 
 
 def test_the_point_beside_an_exit_is_best_on_valid_among_those_that_take_no_longer(tmp_path: Path) -> None:
@@ -48,6 +48,21 @@ def test_thresholds_that_say_the_same_as_the_exit_neither_gain_nor_lose(tmp_path
     assert (gains[2].difference, gains[2].low, gains[2].high, gains[2].verdict) == (0.0, 0.0, 0.0, "within noise")
     gains, _ = findings(tmp_path / "worse", FULL, SECOND, worse)
     assert gains[2].verdict == "disagree"
+
+
+def test_a_shallow_decoder_is_a_rival_in_its_own_time(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path)
+    ours = Invented("tuned", "confidence:0.5", SELDOM, (3.0, 3.0, 3.0), 90.0)
+    slow = Invented("tuned", "confidence:0.9", SELDOM, (6.0, 6.0, 6.0), 95.0)
+    plain = Invented("plain", "fixed:2", OFTEN, (5.0, 5.0, 5.0), 80.0, blocks=2)
+    theirs = Invented("plain", "fixed:3", OFTEN, (5.0, 5.0, 5.0), 80.0, blocks=3, system="ctranslate2")
+    write_heat(folder, FULL, SECOND, ours, slow, plain, theirs)
+    gains = race_findings(folder).gains
+    assert [(gain.rival, gain.points, gain.time) for gain in gains] == [
+        ("fixed exit 2", [ours.policy], 0.75),
+        ("2 blocks", [ours.policy], 0.6),
+    ]
+    assert gains[1].verdict == "agree"
 
 
 def test_an_exit_that_no_thresholds_are_as_fast_as_is_not_compared(tmp_path: Path) -> None:
@@ -145,6 +160,4 @@ def test_every_precision_beam_and_batch_size_is_looked_at_by_itself(tmp_path: Pa
     found = race_findings(folder)
     cells = ["fp32, beam 1, batch 1", "fp32, beam 1, batch 32", "int8, beam 5, batch 1", "int8, beam 5, batch 32"]
     assert [equal.cell.words for equal in found.equals] == cells
-    assert [(gain.cell.words, gain.exit) for gain in found.gains] == [
-        (cell, exit_) for cell in cells for exit_ in (2, 3)
-    ]
+    assert [(gain.cell.words, gain.rival) for gain in found.gains] == [(cell, "fixed exit 2") for cell in cells]

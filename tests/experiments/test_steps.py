@@ -63,7 +63,7 @@ def test_a_step_has_the_files_that_it_always_had(
         ("look at words", ("measure tok-ll-geometric-l0.05",)),
         ("time updates", ()),
         ("join both", ("distil text",)),
-        ("train race-adaptive.2", ("train baseline-4", "join both")),
+        ("train race-adaptive.2", ("train race-start", "join both")),
         ("hold out valid", ()),
         ("choose words race-deep-encoder", ("train race-deep-encoder", "hold out valid")),
         ("tune race-adaptive.2", ("choose words race-adaptive.2",)),

@@ -102,13 +102,15 @@ def test_the_race_is_run_where_it_is_named_and_not_as_a_part_of_all() -> None:
 @pytest.mark.parametrize(("blocks", "plain"), [(6, [1, 2, 3]), (3, [1, 2]), (2, [1])])
 def test_everybody_in_the_race_learns_from_the_same_text_for_the_same_updates(blocks: int, plain: list[int]) -> None:
     config = make_config({"model": {"blocks": blocks}})
-    teacher, *others = planned_variants(["race"], config, seeds=1)
+    teacher, start, *others = planned_variants(["race"], config, seeds=1)
     assert (teacher.run, teacher.targets) == (f"baseline-{blocks}", "references")
+    assert (start.run, start.targets, start.origin) == ("race-start", "references", None)
+    assert start.changes == others[0].changes
     runs = ["race-adaptive", *(f"race-plain-{depth}" for depth in plain), "race-deep-encoder"]
     assert [variant.run for variant in others] == runs
     assert {variant.targets for variant in others} == {"both"}
     made = [variant_config(variant, config, ()) for variant in others]
-    assert [variant.origin for variant in others] == [*([teacher.run] * (len(plain) + 1)), None]
+    assert [variant.origin for variant in others] == [start.run, *([teacher.run] * len(plain)), None]
     assert {each.training.updates for each in made} == {config.training.updates}
     assert [each.model.blocks for each in made] == [blocks, *plain, 1]
     assert [len(each.model.classifier_exits) for each in made] == [blocks, *([1] * (len(plain) + 1))]

@@ -73,8 +73,7 @@ def test_a_step_is_that_of_torch_s_muon() -> None:
             optimizer.param_groups[0]["lr"] = rate
             optimizer.step()
     for own, its in zip(ours, theirs, strict=True):  # theirs multiplies in bfloat16
-        torch.testing.assert_close(own, its, rtol=0, atol=0.004)
-        assert (own - 1 / 3).abs().max() > 0.02
+        assert (own - its).abs().max() < 0.2 * (its - 1 / 3).abs().max()
 
 
 def test_what_has_no_gradient_stays() -> None:
