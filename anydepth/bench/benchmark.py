@@ -32,9 +32,10 @@ from anydepth.bench.original_model import (
     load_transformers,
     odd_for_conversion,
 )
-from anydepth.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, shaped_model
+from anydepth.bench.shape import Sizes, drawn_exits, made_up_pieces, random_sentences, random_table, shaped_model
 from anydepth.clock.machine import Machine, this_machine, timing_place
 from anydepth.clock.rounds import Clock
+from anydepth.config.loading import with_changes
 from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT, ChosenPolicy, wished_policies
@@ -43,7 +44,7 @@ from anydepth.exits.halting import GeometricHalting
 from anydepth.exits.policies import FixedExit, ForcedExits, Policy
 from anydepth.files.checksums import known_hash
 from anydepth.inference.engines.engine import Engine
-from anydepth.inference.export.ctranslate2_folder import load_ctranslate2
+from anydepth.inference.export.ctranslate2_folder import inexpressible, load_ctranslate2
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.operating_points import PointSet, Wish, load_points
@@ -234,10 +235,11 @@ def bench_shape(
     clock: Clock = time.perf_counter,
 ) -> Bench:
     """A model of the shape of `config` with random weights: full depth, and exits forced to a draw
-    from `shares`.
+    from `shares`, each with all words and, where the sizes have one, with a table of words.
 
     The halting module has random weights, too: it is evaluated all the same, and ignored. `run` and
-    `test` are where the shares are from.
+    `test` are where the shares are from. Where CTranslate2 cannot run the shape, it takes the one
+    whose blocks attend to the states below them.
     """
     if settings.vocabulary is not None and run is None:
         raise UsageError("--vocabulary selects the words of a RUN, and a --shape alone has none; leave out one of them")
@@ -262,25 +264,47 @@ def bench_shape(
         output_length=sizes.output_length,
         exit_shares=list(shares),
     )
-    pieces = made_up_pieces(sizes.vocab)
-    with threads(settings.threads), rivals([CTranslate2Entrant("", model, pieces, pieces)], settings) as field:
+    pieces, words = made_up_pieces(sizes.vocab), random_table(sizes, seed=settings.seed)
+    theirs = CTranslate2Entrant("", expressible_shape(model, config, sizes, settings, say), pieces, pieces, words)
+    with threads(settings.threads), rivals([theirs], settings) as field:
         for system, precision, engine in engines(model, settings, None, say):
             full = FixedExit(model.blocks, model.blocks)
-            field += [
-                OwnContestant(system, engine, precision, full, True),
-                forced(system, engine, precision, model, table),
-            ]
+            for chosen in dict.fromkeys((None, words)):
+                field += [
+                    OwnContestant(system, engine, precision, full, True, words=chosen),
+                    forced(system, engine, precision, model, table, chosen),
+                ]
         return Bench(recipe, run_cells(field, material, settings, say, clock))
 
 
+def expressible_shape(
+    model: AdaptiveTransformer, config: Config, sizes: Sizes, settings: BenchSettings, say: Say
+) -> AdaptiveTransformer:
+    """The model that CTranslate2 takes: that of the shape, or one of the same sizes whose blocks attend
+    to the states below them."""
+    if inexpressible(config.model, exit=model.blocks) is None:
+        return model
+    if CTRANSLATE2 in settings.against:
+        say('CTranslate2 takes the shape with model.attended_states = "below", since its format has no other')
+    plain = with_changes(config, ['model.attended_states="below"', "model.exit_adapter=0"])
+    return shaped_model(plain, sizes, units=0, seed=settings.seed)
+
+
 def forced(
-    system: str, engine: Engine, precision: str, model: AdaptiveTransformer, table: Int[Tensor, "sentence time"]
+    system: str,
+    engine: Engine,
+    precision: str,
+    model: AdaptiveTransformer,
+    table: Int[Tensor, "sentence time"],
+    words: TableSelection | None = None,
 ) -> ForcedContestant:
     """The engine with the exits of `table` and the model's halting module, which decides
     nothing."""
     assert isinstance(model.halting, GeometricHalting)
     policy: Policy = ForcedExits(table, model.halting, model.blocks)
-    return ForcedContestant(system, engine, precision, policy, is_full_depth=False, table=table, halting=model.halting)
+    return ForcedContestant(
+        system, engine, precision, policy, is_full_depth=False, table=table, halting=model.halting, words=words
+    )
 
 
 def exit_shares(

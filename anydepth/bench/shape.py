@@ -1,10 +1,11 @@
-"""A model of a given shape with random weights, random sentences for it, and exits drawn from a
-histogram."""
+"""A model of a given shape with random weights, random sentences for it, a made-up table of words, and
+exits drawn from a histogram."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -13,19 +14,23 @@ from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.exits.adaptive import AdaptiveTransformer
 from anydepth.model.memory import check_memory
-from anydepth.text.tokenizer import UNK
+from anydepth.text.tokenizer import EOS, UNK
+from anydepth.vocabulary.lexical_table import LexicalTable, StandingWords, TableSelection
 
 CONTROLS = ("<pad>", "<s>", "</s>", "<unk>")
+ALWAYS = 50  # words that every sentence may use, where a table chooses the others
 
 
 @dataclass(frozen=True)
 class Sizes:
     """What a shape's text is like: lengths count EOS on the source side, and tokens that are none
-    on the output's."""
+    on the output's. `words_per_piece` are the words that a source piece may bring; None: all words
+    are chosen among."""
 
     vocab: int = 10_000
     source_length: int = 23
     output_length: int = 25
+    words_per_piece: int | None = None
 
     def __post_init__(self) -> None:
         if self.vocab <= len(CONTROLS):
@@ -38,6 +43,12 @@ class Sizes:
             raise UsageError(
                 f"--output-length {self.output_length} leaves nothing after the first token to time; set it to 2 or "
                 "more"
+            )
+        words = self.vocab - len(CONTROLS)
+        if self.words_per_piece is not None and not 1 <= self.words_per_piece <= words:
+            raise UsageError(
+                f"--words-per-piece {self.words_per_piece} cannot be drawn from the {words:,} words of --vocab "
+                f"{self.vocab}; set it between 1 and {words:,}"
             )
 
 
@@ -55,6 +66,23 @@ def shaped_model(config: Config, sizes: Sizes, *, units: int, seed: int) -> Adap
             is_joint=True,
         )
     return model.eval()
+
+
+def random_table(sizes: Sizes, *, seed: int) -> TableSelection | None:
+    """A table that brings each source piece as many words as the sizes say, drawn at random, and every
+    sentence the first words of the vocabulary; None where all words are chosen among."""
+    count, first = sizes.words_per_piece, len(CONTROLS)
+    if count is None:
+        return None
+    generator = np.random.default_rng(seed)
+    standing = StandingWords(
+        always=np.array([EOS, *range(first, min(first + ALWAYS, sizes.vocab))], np.int32),
+        copies=np.full(sizes.vocab, -1, np.int32),
+        vocab=sizes.vocab,
+    )
+    words = [generator.choice(sizes.vocab - first, count, replace=False) + first for _ in range(sizes.vocab)]
+    starts = np.arange(sizes.vocab + 1, dtype=np.int64) * count
+    return TableSelection(LexicalTable(standing, starts, np.concatenate(words).astype(np.int32)), count)
 
 
 def random_sentences(sizes: Sizes, count: int, *, seed: int) -> list[list[int]]:

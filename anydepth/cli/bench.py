@@ -11,6 +11,7 @@ from anydepth.cli.options import (
     BleuDrop,
     Flops,
     PolicyHelp,
+    Settings,
     TimeShare,
     examples,
     say,
@@ -107,6 +108,14 @@ Vocab = Annotated[int, typer.Option(max=MOST_PIECES, help="Words of the --shape.
 SourceLength = Annotated[
     int, typer.Option(max=MOST_LENGTH, help="Source tokens of the --shape, the end of the sentence included.")
 ]
+WordsPerPiece = Annotated[
+    int | None,
+    typer.Option(
+        max=MOST_PIECES,
+        help="Also time the --shape with a made-up table that brings each source token so many words, and every "
+        "sentence 50.",
+    ),
+]
 OutputLength = Annotated[int, typer.Option(max=MOST_LENGTH, help="Output tokens of the --shape.")]
 Histogram = Annotated[
     str | None,
@@ -157,6 +166,8 @@ def bench(
     vocab: Vocab = 10_000,
     source_length: SourceLength = 23,
     output_length: OutputLength = 25,
+    words_per_piece: WordsPerPiece = None,
+    set_: Settings = None,
     exits_histogram: Histogram = None,
     seed: Seed = 1,
     phases: Phases = False,
@@ -189,7 +200,11 @@ def bench(
     )
     policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
     subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
-    timed = None if shape is None else timed_shape(shape, vocab, source_length, output_length, exits_histogram)
+    if shape is None and (words_per_piece is not None or set_):
+        option = "--set" if set_ else "--words-per-piece"
+        raise UsageError(f"{option} is of a model with random weights; write --shape CONFIG, too, or leave it out")
+    sizes = vocab, source_length, output_length, words_per_piece
+    timed = None if shape is None else timed_shape(shape, sizes, exits_histogram, set_ or [])
     output.write(run_bench(subject, settings) if timed is None else shape_bench(timed, subject, settings))
 
 
@@ -205,12 +220,13 @@ class BenchSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class TimedShape:
-    """A model that is timed without being trained: its settings, its text, and how often each exit
-    is taken if that is said."""
+    """A model that is timed without being trained: its settings with changes, its text, and how often
+    each exit is taken if that is said."""
 
     config: Path
     sizes: "Sizes"
     histogram: str | None
+    changes: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,12 +273,13 @@ class BenchOutput:
         print(bench_json(measured) if self.as_json else bench_table(measured))
 
 
-def timed_shape(config: Path, vocab: int, source_length: int, output_length: int, histogram: str | None) -> TimedShape:
+def timed_shape(
+    config: Path, sizes: tuple[int, int, int, int | None], histogram: str | None, changes: list[str]
+) -> TimedShape:
     """The shape of the settings `config` with sentences of these sizes."""
     from anydepth.bench.shape import Sizes
 
-    sizes = Sizes(vocab=vocab, source_length=source_length, output_length=output_length)
-    return TimedShape(config=config, sizes=sizes, histogram=histogram)
+    return TimedShape(config=config, sizes=Sizes(*sizes), histogram=histogram, changes=changes)
 
 
 def named_policies(named: list[str] | None, *, each_exit: bool, each_point: bool) -> list[str]:
@@ -307,13 +324,12 @@ def shape_bench(shape: TimedShape, subject: BenchSubject, settings: "BenchSettin
     from anydepth.config.loading import load_config
     from anydepth.runs.run import Run
 
-    config = load_config(settings_file(shape.config))
+    config = load_config(settings_file(shape.config), shape.changes)
     run = None if subject.run is None else Run(subject.run)
     units = (config if run is None else run.config).exits.halting_units
     shares = forced_shares(shape, config.model.blocks, subject, settings)
-    return bench_shape(
-        config, str(shape.config), shape.sizes, shares, settings, units=units, run=run, test=subject.test, say=say
-    )
+    name = ", ".join([str(shape.config), *shape.changes])
+    return bench_shape(config, name, shape.sizes, shares, settings, units=units, run=run, test=subject.test, say=say)
 
 
 def forced_shares(shape: TimedShape, blocks: int, subject: BenchSubject, settings: "BenchSettings") -> list[float]:

@@ -19,7 +19,7 @@ from anydepth.bench.benchmark import Bench, bench_run, bench_shape, exit_shares,
 from anydepth.bench.cells import CellFacts, Flops, Material, compare
 from anydepth.bench.contestants import CTRANSLATE2, Contestant, CTranslate2Contestant, OwnContestant
 from anydepth.bench.field import BenchSettings, engines
-from anydepth.bench.shape import Sizes, drawn_exits, parse_shares, random_sentences, shaped_model
+from anydepth.bench.shape import Sizes, drawn_exits, parse_shares, random_sentences, random_table, shaped_model
 from anydepth.clock.calls import Call
 from anydepth.clock.machine import Machine, cpu_name
 from anydepth.clock.rounds import Spread, Turn, Work, decoding_speedup, interleave, latency, speedup
@@ -29,6 +29,7 @@ from anydepth.exits.policies import FixedExit
 from anydepth.figures.speed import plot_bench
 from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.model.checkpoint import load_tensors, save_tensors
+from anydepth.model.source import EncodedSource
 from anydepth.runs.operating_points import Wish
 from anydepth.runs.run import Run
 from anydepth.search.decoding import SearchSettings
@@ -283,6 +284,30 @@ def test_a_shape_is_timed_with_exits_as_often_as_asked(run: Run, small_text: str
     assert "shape tiny.toml, source 5, output 6, shares of exits 0.500,0.250,0.125,0.125" in bench_table(bench)
 
 
+def test_a_shape_is_timed_with_a_table_of_words_and_as_ctranslate2_can_run_it() -> None:
+    sizes = replace(SIZES, words_per_piece=2)
+    settings = replace(FAST, precisions=("fp32",), batches=(2,), beams=(1,), rounds=1, sentences=4)
+    config = tiny_config('model.attended_states="first"')
+    said: list[str] = []
+    results = bench_shape(config, "tiny.toml", sizes, SHARES, settings, units=0, say=said.append).results
+    assert [(result.system, result.policy, result.vocabulary) for result in results] == [
+        ("ctranslate2", "fixed:4", "full"),
+        ("ctranslate2", "fixed:4", "map"),
+        ("torch", "fixed:4", "full"),
+        ("torch", "forced", "full"),
+        ("torch", "fixed:4 table:2", "table:2"),
+        ("torch", "forced table:2", "table:2"),
+    ]
+    assert said[0].startswith('CTranslate2 takes the shape with model.attended_states = "below"')
+    table = random_table(sizes, seed=1)
+    assert table is not None
+    assert (table.pieces, table.smallest) == ((40, 40), 37)  # of 40 pieces all words are always there
+    wide = random_table(replace(sizes, vocab=400), seed=1)
+    assert wide is not None
+    source = EncodedSource(torch.tensor([[70, 80]]), torch.ones(1, 2, dtype=torch.bool), torch.zeros(1, 2, 1))
+    assert 51 < int(wide.allowed(source).sum()) <= 55
+
+
 def test_shares_of_exits_are_those_of_the_policy_on_the_test_set(run: Run, small_text: str) -> None:
     assert exit_shares(run.folder, small_text, "fixed:2", Wish(), FAST, say=quiet) == [0, 1, 0, 0]
     assert sum(exit_shares(run.folder, small_text, "uniform", Wish(), FAST, say=quiet)) == pytest.approx(1)
@@ -336,9 +361,10 @@ def test_a_histogram_that_cannot_be_drawn_from_is_refused(text: str, message: st
         ((4, 5, 6), r"--vocab 4 has no room for words"),
         ((9, 1, 6), r"--source-length 1 counts"),
         ((9, 5, 1), r"--output-length 1 leaves"),
+        ((9, 5, 6, 6), r"--words-per-piece 6 cannot be drawn from the 5 words of --vocab 9; set it between 1 and 5"),
     ],
 )
-def test_sizes_without_anything_to_time_are_refused(sizes: tuple[int, int, int], message: str) -> None:
+def test_sizes_without_anything_to_time_are_refused(sizes: tuple[int, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Sizes(*sizes)
 

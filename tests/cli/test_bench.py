@@ -60,6 +60,8 @@ def test_phases_tell_the_shares_of_the_native_engine_with_the_looks_first(run: P
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--words-per-piece", 3], "--words-per-piece is of a model with random weights; write --shape CONFIG, too"),
+        (["--set", "model.blocks=2"], "--set is of a model with random weights; write --shape CONFIG, too"),
         ([], "a benchmark needs RUN and --test PREFIX, or --shape CONFIG"),
         (["RUN"], "a benchmark needs RUN and --test PREFIX"),
         (["RUN", "--test", "TEST", "--engine", "torhc"], "there is no engine 'torhc'; did you mean torch?"),
