@@ -69,7 +69,8 @@ class TrainingConfig(ConfigSection):
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number format of the classifiers' products."""
     block_precision: Literal["float32", "bfloat16"] = "float32"
-    """Number format of the products of all linear maps in encoder and decoder blocks."""
+    """Number format of the products of all linear maps in encoder and decoder blocks, and of those that
+    Muon makes."""
     updates: Updates = 50_000
     """Optimizer updates."""
     minutes: Annotated[float, Field(gt=0, le=MOST_MINUTES)] | None = None

@@ -20,12 +20,14 @@ class Muon(torch.optim.Optimizer):
     steps of the size of Adam's.
 
     torch's own multiplies matrix by matrix in bfloat16, which a processor without such instructions
-    does slowly; here all matrices of one shape are multiplied together, in the precision that they
-    have.
+    does slowly; here all matrices of one shape are multiplied together, in `precision`.
     """
 
-    def __init__(self, groups: Iterable[dict[str, Any]], *, weight_decay: float) -> None:
+    def __init__(
+        self, groups: Iterable[dict[str, Any]], *, weight_decay: float, precision: torch.dtype = torch.float32
+    ) -> None:
         super().__init__(groups, {"lr": 0.0, "weight_decay": weight_decay})
+        self.precision = precision
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -48,20 +50,22 @@ class Muon(torch.optim.Optimizer):
         momenta = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
         for momentum, gradient in zip(momenta, gradients, strict=True):
             momentum.lerp_(gradient, 1 - MOMENTUM)
-        steps = orthogonalized(gradients.lerp_(torch.stack(momenta), MOMENTUM))
+        steps = orthogonalized(gradients.lerp_(torch.stack(momenta), MOMENTUM), self.precision)
         size = rate * ADAM_SIZE * max(matrices[0].shape) ** 0.5
         for matrix, step in zip(matrices, steps, strict=True):
             matrix.mul_(1 - rate * weight_decay).sub_(step, alpha=size)
 
 
-def orthogonalized(matrices: Float[Tensor, "matrix row column"]) -> Float[Tensor, "matrix row column"]:
+def orthogonalized(
+    matrices: Float[Tensor, "matrix row column"], precision: torch.dtype = torch.float32
+) -> Float[Tensor, "matrix row column"]:
     """Matrices with the same singular vectors, whose singular values are near 1, by Newton-Schulz
-    iterations."""
+    iterations in `precision`."""
     if matrices.shape[1] > matrices.shape[2]:
-        return orthogonalized(matrices.transpose(1, 2)).transpose(1, 2)
+        return orthogonalized(matrices.transpose(1, 2), precision).transpose(1, 2)
     a, b, c = COEFFICIENTS
-    x: Tensor = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST)
+    x: Tensor = (matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=SMALLEST)).to(precision)
     for _ in range(ITERATIONS):
         gram = torch.bmm(x, x.transpose(1, 2))
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x
+    return x.to(matrices.dtype)

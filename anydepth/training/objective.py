@@ -21,9 +21,9 @@ from anydepth.model.linear import round_products
 from anydepth.text.batches import Batch
 from anydepth.training.instructions import avoid_missing_instructions
 from anydepth.training.losses import Teacher, chunked_cross_entropy
+from anydepth.training.precisions import PRECISIONS
 
 OWN_SHARE = 0.5  # of a token's loss in confident training: that of the exit where it leaves
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True)

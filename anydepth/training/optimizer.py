@@ -9,6 +9,7 @@ from torch import nn
 from anydepth.config.schema import Config, TrainingConfig
 from anydepth.runs.models import HALTING
 from anydepth.training.muon import Muon
+from anydepth.training.precisions import PRECISIONS
 
 ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
 MUON_MOMENTS = ("momentum_buffer",)
@@ -56,7 +57,8 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
     if not groups["matrices"]:
         return adam
     matrices = {"params": groups["matrices"], "factor": config.training.matrix_rate, "moments": MUON_MOMENTS}
-    return MuonAndAdam(Muon([matrices], weight_decay=config.training.weight_decay), adam)
+    precision = PRECISIONS[config.training.block_precision]
+    return MuonAndAdam(Muon([matrices], weight_decay=config.training.weight_decay, precision=precision), adam)
 
 
 def group_of(name: str, parameter: nn.Parameter, config: TrainingConfig) -> str:

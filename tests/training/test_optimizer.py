@@ -1,5 +1,6 @@
 """What moves the weights: which of them Muon does, and by how much."""
 
+import pytest
 import torch
 from tiny import tiny_config, tiny_model
 from torch import nn
@@ -59,11 +60,12 @@ def test_the_state_has_the_moments_of_each_parameter() -> None:
     assert stored.abs().min() > 0, "the momentum that it has now, and not the zeros before the first step"
 
 
-def test_a_step_is_that_of_torch_s_muon() -> None:
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_a_step_is_that_of_torch_s_muon(precision: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(2)
     shapes = [(12, 12), (12, 40), (12, 12), (40, 12), (1, 7)]
     ours, theirs = ([nn.Parameter(torch.ones(shape) / 3) for shape in shapes] for _ in range(2))
-    muon = Muon([{"params": ours}], weight_decay=0.1)
+    muon = Muon([{"params": ours}], weight_decay=0.1, precision=precision)
     other = torch.optim.Muon(theirs, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
     for rate in (0.02, 0.01, 0.03):
         for own, its in zip(ours, theirs, strict=True):
@@ -73,6 +75,7 @@ def test_a_step_is_that_of_torch_s_muon() -> None:
             optimizer.param_groups[0]["lr"] = rate
             optimizer.step()
     for own, its in zip(ours, theirs, strict=True):  # theirs multiplies in bfloat16
+        assert own.dtype == torch.float32
         assert (own - its).abs().max() < 0.2 * (its - 1 / 3).abs().max()
 
 
