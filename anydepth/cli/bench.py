@@ -176,12 +176,10 @@ def bench(
     picture: Picture = None,
     curve: Curve = None,
 ) -> None:
-    """Time full depth and early exits, end to end and decoding alone, in rounds that every
-    contestant shares."""
+    """Time full depth and early exits, end to end and decoding alone, in rounds that all share."""
     from anydepth.bench.field import BenchSettings
 
-    output = BenchOutput(as_json=as_json, to=to, picture=picture, curve=curve)
-    output.check(run, test)
+    output = BenchOutput(as_json=as_json, to=to, picture=picture, curve=curve).checked(run, test)
     settings = BenchSettings(
         engines=chosen_engines(engine, run),
         precisions=chosen_precisions(int8),
@@ -198,17 +196,13 @@ def bench(
         vocabulary=vocabulary,
         has_phases=phases,
     )
-    policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
-    subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
-    if shape is None and (words_per_piece is not None or set_):
-        option = "--set" if set_ else "--words-per-piece"
-        raise UsageError(f"{option} is of a model with random weights; write --shape CONFIG, too, or leave it out")
-    sizes = vocab, source_length, output_length, words_per_piece
-    timed = None if shape is None else timed_shape(shape, sizes, exits_histogram, set_ or [])
-    output.write(run_bench(subject, settings) if timed is None else shape_bench(timed, subject, settings))
+    wish = wish_of(average_exit, flops, bleu_drop, time)
+    subject = BenchSubject(run, test, named_policies(policy, each_exit=each_exit, each_point=each_point), wish)
+    timed = timed_shape(shape, (vocab, source_length, output_length, words_per_piece), exits_histogram, set_ or [])
+    output.write(measured_bench(timed, subject, settings))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class BenchSubject:
     """What is timed: a run on a test set, with policies or a wish; a shape can do without."""
 
@@ -238,9 +232,9 @@ class BenchOutput:
     picture: Path | None
     curve: Path | None
 
-    def check(self, run: Path | None, test: str | None) -> None:
-        """Refuses files that cannot be written, or would be written over what is measured, and says
-        of an unfinished run that it is one."""
+    def checked(self, run: Path | None, test: str | None) -> "BenchOutput":
+        """This, where its files can be written and would not be written over what is measured; says of
+        an unfinished run that it is one."""
         from anydepth.evaluation.evaluate import check_output
         from anydepth.figures import style
         from anydepth.runs.run import Run
@@ -255,6 +249,7 @@ class BenchOutput:
         for option, file in (("--to", self.to), ("--picture", self.picture), ("--curve", self.curve)):
             if file is not None and run is not None and test is not None:
                 check_output(file, Run(run), test, option=option)
+        return self
 
     def write(self, measured: "Bench") -> None:
         """Writes the files and prints the table or the JSON."""
@@ -273,12 +268,22 @@ class BenchOutput:
         print(bench_json(measured) if self.as_json else bench_table(measured))
 
 
+def measured_bench(shape: TimedShape | None, subject: BenchSubject, settings: "BenchSettings") -> "Bench":
+    """The figures of the run, or those of the shape where there is one."""
+    return run_bench(subject, settings) if shape is None else shape_bench(shape, subject, settings)
+
+
 def timed_shape(
-    config: Path, sizes: tuple[int, int, int, int | None], histogram: str | None, changes: list[str]
-) -> TimedShape:
-    """The shape of the settings `config` with sentences of these sizes."""
+    config: Path | None, sizes: tuple[int, int, int, int | None], histogram: str | None, changes: list[str]
+) -> TimedShape | None:
+    """The shape of the settings `config` with sentences of these sizes; None where there is none."""
     from anydepth.bench.shape import Sizes
 
+    if config is None:
+        if changes or sizes[-1] is not None:
+            option = "--set" if changes else "--words-per-piece"
+            raise UsageError(f"{option} is of a model with random weights; write --shape CONFIG, too, or leave it out")
+        return None
     return TimedShape(config=config, sizes=Sizes(*sizes), histogram=histogram, changes=changes)
 
 

@@ -19,7 +19,7 @@ from anydepth.bench.benchmark import Bench, bench_run, bench_shape, exit_shares,
 from anydepth.bench.cells import CellFacts, Flops, Material, compare
 from anydepth.bench.contestants import CTRANSLATE2, Contestant, CTranslate2Contestant, OwnContestant
 from anydepth.bench.field import BenchSettings, engines
-from anydepth.bench.shape import Sizes, drawn_exits, parse_shares, random_sentences, random_table, shaped_model
+from anydepth.bench.shape import Sizes, drawn_exits, random_sentences, shaped_model
 from anydepth.clock.calls import Call
 from anydepth.clock.machine import Machine, cpu_name
 from anydepth.clock.rounds import Spread, Turn, Work, decoding_speedup, interleave, latency, speedup
@@ -29,7 +29,6 @@ from anydepth.exits.policies import FixedExit
 from anydepth.figures.speed import plot_bench
 from anydepth.inference.engines.torch_engine import TorchEngine
 from anydepth.model.checkpoint import load_tensors, save_tensors
-from anydepth.model.source import EncodedSource
 from anydepth.runs.operating_points import Wish
 from anydepth.runs.run import Run
 from anydepth.search.decoding import SearchSettings
@@ -149,14 +148,6 @@ def test_engines_stand_side_by_side_with_medians_and_one_slow_round_changes_no_f
         *("2,000 1,000-2,500", "4.0 4.0-150.0", "29.50"),
     ]
     assert "medians of 3 interleaved rounds" in note and "2 sentences, beam 3, batches of 7, 2 threads" in note
-
-
-def test_drawn_exits_have_the_histogram_and_are_the_same_for_the_same_seed() -> None:
-    table = drawn_exits(SHARES, sentences=400, length=25, seed=1)
-    counts = table.flatten().bincount(minlength=BLOCKS + 1)[1:]
-    torch.testing.assert_close(counts / counts.sum(), torch.tensor(SHARES), atol=0.02, rtol=0)
-    assert table.equal(drawn_exits(SHARES, sentences=400, length=25, seed=1))
-    assert not table.equal(drawn_exits(SHARES, sentences=400, length=25, seed=2))
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -299,13 +290,6 @@ def test_a_shape_is_timed_with_a_table_of_words_and_as_ctranslate2_can_run_it() 
         ("torch", "forced table:2", "table:2"),
     ]
     assert said[0].startswith('CTranslate2 takes the shape with model.attended_states = "below"')
-    table = random_table(sizes, seed=1)
-    assert table is not None
-    assert (table.pieces, table.smallest) == ((40, 40), 37)  # of 40 pieces all words are always there
-    wide = random_table(replace(sizes, vocab=400), seed=1)
-    assert wide is not None
-    source = EncodedSource(torch.tensor([[70, 80]]), torch.ones(1, 2, dtype=torch.bool), torch.zeros(1, 2, 1))
-    assert 51 < int(wide.allowed(source).sum()) <= 55
 
 
 def test_shares_of_exits_are_those_of_the_policy_on_the_test_set(run: Run, small_text: str) -> None:
@@ -339,43 +323,13 @@ def test_settings_that_measure_nothing_are_refused(wrong: dict[str, object], mes
         BenchSettings(**wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("0.5,x,1,1", r"shares are numbers with commas between"),
-        ("0.5,0.5", r"has 2 shares but the shape has 4 exits; give one for each exit"),
-        ("1,-1,1,1", r"shares are not negative"),
-        ("0,0,0,0", r"not all of them 0"),
-        ("nan,1,1,1", r"shares are not negative"),
-    ],
-)
-def test_a_histogram_that_cannot_be_drawn_from_is_refused(text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        parse_shares(text, BLOCKS)
-    assert parse_shares("2,1,1,0", BLOCKS) == [0.5, 0.25, 0.25, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ((4, 5, 6), r"--vocab 4 has no room for words"),
-        ((9, 1, 6), r"--source-length 1 counts"),
-        ((9, 5, 1), r"--output-length 1 leaves"),
-        ((9, 5, 6, 6), r"--words-per-piece 6 cannot be drawn from the 5 words of --vocab 9; set it between 1 and 5"),
-    ],
-)
-def test_sizes_without_anything_to_time_are_refused(sizes: tuple[int, ...], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        Sizes(*sizes)
-
-
 def test_the_processor_has_a_name_with_and_without_a_system_that_tells_it(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Some CPU 7\n", encoding="utf-8")
     assert cpu_name(tmp_path / "cpuinfo") == "Some CPU 7"
     assert cpu_name(tmp_path / "none")
 
 
-def small_text_without_a_sentence_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_text_without_a_sentence_is_refused(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no sentence to translate; every source line is empty"):
         bench_run(run.folder, write_pairs(tmp_path / "empty", [("", "a"), (" ", "b")]), [], FAST, say=quiet)
 
