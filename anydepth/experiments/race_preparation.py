@@ -25,7 +25,8 @@ from anydepth.vocabulary.names import TABLE
 TOLERANCE = 0.2  # BLEU on valid that fewer words may cost: what counts as equal in the race, too
 PER_PIECE = (10, 20, 50, 100)  # words that each source piece may bring
 TABLE_SETTINGS = TableSettings(frequent=50)
-TUNING = TuneSettings(decoding=DecodingOptions(beam=1))
+# Narrow segments: a point is worth most just below the time of a rival.
+TUNING = TuneSettings(decoding=DecodingOptions(beam=1), segment=0.02, decoded=2)
 
 
 def choose_words(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:
