@@ -19,7 +19,7 @@ def test_the_readme_begins_with_a_picture() -> None:
     (_, path), *others = pictures(TEXT)
     assert path == "docs/demo_clock.png"
     assert TEXT.index(path) < TEXT.index("\n## ")
-    assert [path for _, path in others] == ["docs/serve_page.png"]
+    assert [path for _, path in others] == ["docs/serve_page.png", "docs/results/race/pictures/race.svg"]
 
 
 def test_the_readme_tells_its_limits_and_where_to_read_on() -> None:

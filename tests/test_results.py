@@ -21,6 +21,7 @@ from anydepth.report.study_records import read_study
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 TEXT = (RESULTS / "README.md").read_text(encoding="utf-8")
 COLUMNS = {"Multi30k": "multi30k", "built-in corpus": "demo"}
+STUDIES = (*COLUMNS.values(), "race")
 WORDS = {"agree": "agrees", "disagree": "disagrees"}  # the others stand as they are
 SHORT_PAGE = RESULTS.parent / "results.md"
 # The rows of its shorter table, and the findings that each of them tells.
@@ -125,7 +126,7 @@ def made_files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
-@pytest.mark.parametrize("study", COLUMNS.values())
+@pytest.mark.parametrize("study", STUDIES)
 def test_the_pages_and_pictures_are_made_again_from_what_is_committed(study: str, tmp_path: Path) -> None:
     told: list[str] = []
     write_report(RESULTS / study, to=tmp_path, say=told.append)
@@ -135,7 +136,7 @@ def test_the_pages_and_pictures_are_made_again_from_what_is_committed(study: str
     assert "missing" not in told[0]
 
 
-@pytest.mark.parametrize("study", COLUMNS.values())
+@pytest.mark.parametrize("study", STUDIES)
 def test_every_run_of_the_plan_has_a_record(study: str) -> None:
     found = read_study(RESULTS / study)
     trained = {step.name.removeprefix("train ") for step in found.plan.steps if step.name.startswith("train ")}
@@ -159,19 +160,22 @@ def add_to(record: Any, keys: tuple[str | int, ...], more: float) -> None:
         ("comparisons.json", ("comparisons", 0, "low"), 0.01),
         ("trends.json", ("trends", 4, "difference"), 0.01),
         ("positions.json", ("models", 0, "average_exit"), 0.01),
+        ("race.json", ("gains", 0, "difference"), 0.01),
+        ("race/fp32-beam-1.json", ("contestants", 2, "laps", 1, "milliseconds", 2), 0.1),
     ],
 )
 def test_a_record_that_is_changed_makes_another_page(
     file: str, keys: tuple[str | int, ...], more: float, tmp_path: Path
 ) -> None:
-    shutil.copytree(RESULTS / "demo", tmp_path / "demo", ignore=shutil.ignore_patterns("report.html", "pictures"))
-    path = tmp_path / "demo" / "records" / file
+    study = "race" if file.startswith("race") else "demo"
+    shutil.copytree(RESULTS / study, tmp_path / study, ignore=shutil.ignore_patterns("report.html", "pictures"))
+    path = tmp_path / study / "records" / file
     record = json.loads(path.read_text(encoding="utf-8"))
     add_to(record, keys, more)
     path.write_text(json.dumps(record), encoding="utf-8")
     with drawing_once():
-        document = make_document(read_study(tmp_path / "demo"))
-    assert markdown_text(document) != (RESULTS / "demo" / "report.md").read_text(encoding="utf-8")
+        document = make_document(read_study(tmp_path / study))
+    assert markdown_text(document) != (RESULTS / study / "report.md").read_text(encoding="utf-8")
 
 
 def test_no_file_below_docs_is_ignored_by_git() -> None:

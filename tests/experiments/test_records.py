@@ -8,6 +8,7 @@ from experiments.studies import small_study
 
 from anydepth.bench.bench_recipe import versions
 from anydepth.errors import UsageError
+from anydepth.experiments.race_records import HeatRecord, RaceRecord
 from anydepth.experiments.records import (
     FORMAT,
     ComparisonsRecord,
@@ -40,12 +41,14 @@ def kinds_of(folder: StudyFolder) -> dict[Path, type[StoredFile]]:
         folder.positions_file: PositionsRecord,
         folder.scores_file: ScoresRecord,
         folder.cost_file: CostRecord,
+        folder.race_file: RaceRecord,
+        **dict.fromkeys(folder.heat_records(), HeatRecord),
         **dict.fromkeys(folder.run_records(), RunRecord),
     }
     return {file: kind for file, kind in kinds.items() if file.exists()}
 
 
-@pytest.mark.parametrize("study", ["demo", "multi30k"])
+@pytest.mark.parametrize("study", ["demo", "multi30k", "race"])
 def test_the_committed_files_are_written_again_byte_for_byte(study: str) -> None:
     kinds = kinds_of(StudyFolder(RESULTS / study))
     assert len(kinds) > 50 or study != "demo"
