@@ -196,13 +196,13 @@ def bench(
         vocabulary=vocabulary,
         has_phases=phases,
     )
-    wish = wish_of(average_exit, flops, bleu_drop, time)
-    subject = BenchSubject(run, test, named_policies(policy, each_exit=each_exit, each_point=each_point), wish)
+    policies = named_policies(policy, each_exit=each_exit, each_point=each_point)
+    subject = BenchSubject(run=run, test=test, policies=policies, wish=wish_of(average_exit, flops, bleu_drop, time))
     timed = timed_shape(shape, (vocab, source_length, output_length, words_per_piece), exits_histogram, set_ or [])
     output.write(measured_bench(timed, subject, settings))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchSubject:
     """What is timed: a run on a test set, with policies or a wish; a shape can do without."""
 
