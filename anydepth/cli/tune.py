@@ -20,7 +20,7 @@ from anydepth.exits.names import THRESHOLD_FAMILIES
 from anydepth.limits import LARGEST_SEED, MOST_BLOCKS, MOST_CANDIDATES, MOST_ROUNDS, MOST_UPDATES
 
 if TYPE_CHECKING:
-    from anydepth.runs.operating_points import Objective
+    from anydepth.runs.operating_points import Judge, Objective
 
 EXAMPLES = examples(
     "anydepth tune runs/demo/exits --valid runs/demo/corpus/valid --candidates 300 --segment 0.1 --beam 1",
@@ -54,6 +54,15 @@ ObjectiveName = Annotated[
         metavar="COST",
         help="The cost to keep low: time, flops or average-exit. Default: time if the native engine is there, else "
         "flops.",
+    ),
+]
+JudgeName = Annotated[
+    str,
+    typer.Option(
+        "--judge",
+        metavar="WHOM",
+        help="What BLEU compares with: references, or full-depth for what full depth makes of the same sentences, "
+        "which tells points apart that references do not.",
     ),
 ]
 Method = Annotated[
@@ -110,6 +119,7 @@ def tune(
     policy: Policies = None,
     vocabulary: Vocabularies = None,
     objective: ObjectiveName = None,
+    judge: JudgeName = "references",
     method: Method = "replay",
     candidates: Candidates = 10_000,
     segment: Segment = None,
@@ -136,6 +146,7 @@ def tune(
 
     settings = TuneSettings(
         objective=checked_objective(objective),
+        judge=checked_judge(judge),
         method=method,
         candidates=candidates,
         segment=segment,
@@ -168,4 +179,14 @@ def checked_objective(name: str | None) -> "Objective | None":
     found = next((each for each in OBJECTIVES if each == name), None)
     if name is not None and found is None:
         raise UsageError(f"--objective {name} is unknown; use {', '.join(OBJECTIVES)}")
+    return found
+
+
+def checked_judge(name: str) -> "Judge":
+    """The judge of that name, which must be one."""
+    from anydepth.runs.operating_points import JUDGES
+
+    found = next((each for each in JUDGES if each == name), None)
+    if found is None:
+        raise UsageError(f"--judge {name} is unknown; use {', '.join(JUDGES)}")
     return found

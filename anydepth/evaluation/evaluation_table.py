@@ -82,6 +82,8 @@ def points_table(found: PointSet) -> str:
         f" | valid {found.valid} ({found.sentences:,} sentences) | beam {found.beam} | length penalty "
         f"{found.length_penalty:g}",
     ]
+    if found.judge == "full-depth":
+        notes.append("judge       BLEU is against what full depth makes of the same sentences, not against references")
     if found.clock is not None:
         notes.append(
             f"clock       {found.clock.place.describe()} | {found.clock.sentences:,} sentences, "

@@ -4,8 +4,15 @@ take."""
 from collections.abc import Sequence
 
 from anydepth.experiments.definition import Study
-from anydepth.experiments.race import heats
-from anydepth.experiments.race_steps import ChooseWordsStep, HeatStep, HoldOutStep, JoinStep, TuneStep
+from anydepth.experiments.race import heats, race_runs
+from anydepth.experiments.race_steps import (
+    AgreeOnWordsStep,
+    ChooseWordsStep,
+    HeatStep,
+    HoldOutStep,
+    JoinStep,
+    TuneStep,
+)
 from anydepth.experiments.steps import (
     CompareStep,
     CostStep,
@@ -38,7 +45,8 @@ def make_plan(study: Study, folder: StudyFolder) -> list[StudyStep]:
     if RACE in study.experiments:
         races = [HeatStep(study, folder, heat) for heat in heats(study.config)]
         measured += races
-        alone += races
+        tuned = [TuneStep(study, folder, variant) for variant in race_runs(study) if variant.name == ADAPTIVE]
+        alone += [AgreeOnWordsStep(study, folder), *tuned, *races]
     return [*steps.values(), *alone, CompareStep(study, folder, tuple(measured))]
 
 
@@ -56,12 +64,11 @@ def text_steps(study: Study, folder: StudyFolder, variant: Variant) -> list[Stud
 
 
 def race_preparation(study: Study, folder: StudyFolder, variant: Variant) -> list[StudyStep]:
-    """The steps that make a trained run ready for the race; none for a run that has no part in
-    it."""
+    """The steps that measure which words a trained run needs; none for a run that has no part in the
+    race."""
     if variant.role != RACE:
         return []
-    words = [HoldOutStep(study, folder), ChooseWordsStep(study, folder, variant)]
-    return [*words, TuneStep(study, folder, variant)] if variant.name == ADAPTIVE else words
+    return [HoldOutStep(study, folder), ChooseWordsStep(study, folder, variant)]
 
 
 def plan_table(steps: Sequence[StudyStep], done: dict[str, float], seconds: float) -> str:

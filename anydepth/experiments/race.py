@@ -77,9 +77,10 @@ class Heat:
 
 @dataclass(frozen=True)
 class Sight:
-    """What a contestant says of a text: its translations, and what BLEU counts in each."""
+    """What a contestant says of a text: its translations, as lines, too, and what BLEU counts in each."""
 
     outputs: list[ContestantOutput]
+    lines: list[str]
     statistics: Int[np.ndarray, "sentence 12"]
 
     @property
@@ -119,11 +120,13 @@ def run_heat(study: Study, folder: StudyFolder, heat: Heat, *, say: Say, clock: 
             timed = replace(texts["test"], sentences=[texts["test"].sentences[number] for number in numbers])
             tokens = [sum(len(each["test"].outputs[number].exits) for number in numbers) for each in sights]
             turns = {batch: run_rounds(contestants, timed, batch, heat, clock, say) for batch in BATCHES}
+        full = full_depths(contestants, sights)
         records = [
             contestant_record(
                 contestant,
                 variants[contestant.model_name],
                 sights[place],
+                full.get(contestant.model_name) if variants[contestant.model_name].name == ADAPTIVE else None,
                 [lap_record(batch, turns[batch][place], tokens[place], len(numbers)) for batch in BATCHES],
             )
             for place, contestant in enumerate(contestants)
@@ -249,7 +252,24 @@ def look(contestant: Contestant, text: Material) -> Sight:
     assert text.detokenize is not None
     assert text.references is not None
     lines = [text.detokenize(output.tokens) for output in outputs]
-    return Sight(outputs, text_statistics(lines, [output.exits for output in outputs], text.references))
+    return Sight(outputs, lines, text_statistics(lines, [output.exits for output in outputs], text.references))
+
+
+def agreement(own: Sight, full: Sight | None) -> float | None:
+    """The BLEU of a contestant's translations against those of full depth, where there are any."""
+    if full is None:
+        return None
+    statistics = text_statistics(own.lines, [output.exits for output in own.outputs], full.lines)
+    return round(corpus_bleu(statistics[:, :10]), 4)
+
+
+def full_depths(contestants: Sequence[Contestant], sights: Sequence[Mapping[Split, Sight]]) -> dict[str, Sight]:
+    """What each model says of valid at full depth, by its name."""
+    return {
+        contestant.model_name: sight["valid"]
+        for contestant, sight in zip(contestants, sights, strict=True)
+        if contestant.policy_name.partition(" ")[0] == f"fixed:{contestant.shape.blocks}"
+    }
 
 
 def run_rounds(
@@ -276,9 +296,10 @@ def lap_record(batch: int, turns: Sequence[Turn], tokens: int, sentences: int) -
 
 
 def contestant_record(
-    contestant: Contestant, variant: Variant, sights: Mapping[Split, Sight], laps: list[LapRecord]
+    contestant: Contestant, variant: Variant, sights: Mapping[Split, Sight], full: Sight | None, laps: list[LapRecord]
 ) -> ContestantRecord:
-    """What one contestant did."""
+    """What one contestant did; `full` is what its model says of valid at full depth, where it has other
+    exits."""
     test = sights["test"]
     policy, words = contestant.policy_name.partition(" ")[0], mean_words(contestant, test.outputs)
     tokens, depths = test.statistics[:, 10:].sum(axis=0).tolist()
@@ -292,6 +313,7 @@ def contestant_record(
         vocabulary=contestant.vocabulary,
         blocks=contestant.shape.blocks,
         valid_bleu=round(sights["valid"].bleu, 4),
+        valid_agreement=agreement(sights["valid"], full),
         bleu=round(test.bleu, 4),
         average_exit=round(depths / max(tokens, 1), 4),
         words=None if words is None else round(words, 1),

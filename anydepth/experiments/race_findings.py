@@ -147,7 +147,11 @@ def deepest(cell: RaceCell) -> int:
 
 def gain(cell: RaceCell, kind: Literal["fixed", "plain"], depth: int) -> GainRecord:
     """BLEU on test of the tuned point that is best on valid among those that take no longer than
-    a rival, minus that of the rival."""
+    a rival, minus that of the rival.
+
+    Best is what comes closest to full depth's translations of valid: they tell points apart that
+    differ in references by chance alone.
+    """
     pairs = []
     for seed in cell.seeds:
         rival = cell.rival(kind, depth, seed)
@@ -157,7 +161,7 @@ def gain(cell: RaceCell, kind: Literal["fixed", "plain"], depth: int) -> GainRec
             if rival is not None and cell.time_ratio(each, rival).median <= 1
         ]
         if rival is not None and quick:
-            pairs.append((max(quick, key=lambda each: (each.valid_bleu, -cell.lap(each).time)), rival))
+            pairs.append((max(quick, key=lambda each: (each.closeness, -cell.lap(each).time)), rival))
     if not pairs:
         remark = "No tuned point is as fast."
         return GainRecord(cell=cell.record, kind=kind, depth=depth, verdict="not comparable", remark=remark)
@@ -209,11 +213,33 @@ def equal_bleu(cell: RaceCell) -> EqualBleuRecord:
 
 
 def reaching(cell: RaceCell, seed: int, *, is_tuned: bool) -> list[ContestantRecord]:
-    """The tuned points of a seed, or all others, with the BLEU on valid that full depth has."""
+    """The tuned points of a seed, or all others, with the BLEU on valid that full depth has.
+
+    That of the tuned points is smoothed: it does not fall from a point to one that is closer to full
+    depth. Of dozens of points some always have more on valid than they are worth.
+    """
     full = cell.fixed(seed)
     if full is None:
         return []
-    return [each for each in cell.of(seed, is_tuned=is_tuned) if each.valid_bleu >= full.valid_bleu - EQUAL]
+    every = sorted(cell.of(seed, is_tuned=is_tuned), key=lambda each: each.closeness)
+    values = [each.valid_bleu for each in every]
+    if is_tuned:
+        values = rising([*values, full.valid_bleu])[:-1]
+    return [each for each, value in zip(every, values, strict=True) if value >= full.valid_bleu - EQUAL]
+
+
+def rising(values: Sequence[float]) -> list[float]:
+    """The numbers that never fall and come closest to the values by the sum of squares: isotonic
+    regression, where each is the highest over all beginnings of the lowest mean over all ends."""
+    sums, count = np.concatenate([[0.0], np.cumsum(values)]), len(values)
+
+    def mean_of(first: int, last: int) -> float:
+        return float((sums[last + 1] - sums[first]) / (last + 1 - first))
+
+    return [
+        max(min(mean_of(first, last) for last in range(place, count)) for first in range(place + 1))
+        for place in range(count)
+    ]
 
 
 def time_verdict(ratio: SpreadRecord) -> Verdict:

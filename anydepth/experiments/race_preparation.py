@@ -1,20 +1,24 @@
 """What the runs of a race get after their training: the words that each sentence may need, checked
 on valid, and for the adaptive ones thresholds for every budget."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from anydepth.evaluation.vocabulary_check import CheckSettings, find_vocabulary
 from anydepth.experiments.definition import Study
 from anydepth.experiments.measuring import run_record
-from anydepth.experiments.race import FAMILIES, held_out_pairs
+from anydepth.experiments.race import FAMILIES, held_out_pairs, race_runs
 from anydepth.experiments.records import write_record
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import Variant
 from anydepth.files.atomic import write_text
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
-from anydepth.runs.checked_vocabulary import save_checked
+from anydepth.runs.checked_vocabulary import CheckedVocabulary, load_checked, save_checked
 from anydepth.runs.run import Run, changing
 from anydepth.runs.word_selections import TableSettings, learn_table
 from anydepth.search.decoding import DecodingOptions
@@ -23,26 +27,62 @@ from anydepth.tuning.tune import TuneSettings, tune_sets
 from anydepth.vocabulary.names import TABLE
 
 TOLERANCE = 0.2  # BLEU on valid that fewer words may cost: what counts as equal in the race, too
-PER_PIECE = (10, 20, 50, 100)  # words that each source piece may bring
+PER_PIECE = (5, 10, 20, 50, 100)  # words that each source piece may bring
 TABLE_SETTINGS = TableSettings(frequent=50)
-# Narrow segments: a point is worth most just below the time of a rival.
-TUNING = TuneSettings(decoding=DecodingOptions(beam=1), segment=0.02, decoded=2)
+# Narrow segments: a point is worth most just below the time of a rival. References would choose
+# among so many points by chance.
+TUNING = TuneSettings(decoding=DecodingOptions(beam=1), segment=0.02, decoded=2, judge="full-depth")
 
 
 def choose_words(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:
-    """Learns the lexical table of a run, stores the smallest choice of words that keeps its BLEU on
-    valid, or else the largest, and writes the record of the run, whose figures the heats have."""
+    """Learns the lexical table of a run, measures on valid how many words keep its BLEU, and writes the
+    record of the run, whose figures the heats have."""
     run = Run(folder.run(variant.run))
 
     def learn(of: Run) -> None:
         learn_table(of, TABLE_SETTINGS, say=say)
 
     settings = CheckSettings.of_kind(TABLE, PER_PIECE, tolerance=TOLERANCE)
-    found = find_vocabulary(run.folder, str(folder.held_out), settings, learn, say=say)
-    if found.chosen is None:  # all words would cost more time than what is missing is worth
-        with changing(run.folder):
-            save_checked(run, replace(found, chosen=settings.vocabularies[-1]))
+    find_vocabulary(run.folder, str(folder.held_out), settings, learn, say=say)
     write_record(folder.run_record(variant.run), run_record(study, folder, variant, Translator.load(run.folder), []))
+
+
+def agree_on_words(study: Study, folder: StudyFolder, *, say: Say) -> None:
+    """Stores with all runs of the race the same choice of words, and which it was."""
+    runs = [Run(folder.run(variant.run)) for variant in race_runs(study)]
+    found = [load_checked(run) for run in runs]
+    measured = [each for each in found if each is not None]
+    assert len(measured) == len(runs), "each run's words were measured"
+    chosen, losses = common_words(measured)
+    for vocabulary, loss in losses.items():
+        say(f"vocabulary {vocabulary}: {-loss:+.2f} BLEU on valid, the mean of {len(runs)} runs")
+    for run, each in zip(runs, measured, strict=True):
+        with changing(run.folder):
+            save_checked(run, replace(each, chosen=chosen))
+    write_text(folder.common_words_file, json.dumps({"vocabulary": chosen, "losses": losses}, indent=1) + "\n")
+
+
+def common_words(measured: Sequence[CheckedVocabulary]) -> tuple[str, dict[str, float]]:
+    """The setting with the fewest words that costs the runs no more BLEU on valid than the tolerance on
+    average, or else the one with the most words; and what each setting costs.
+
+    What a single run loses on a thousand sentences is as uncertain as the tolerance is large, and
+    runs with different numbers of words would differ in time for no other reason.
+    """
+    rows = [[{word.vocabulary: word for word in each.measured}[name] for each in measured] for name in names(measured)]
+    full, *others = rows
+    losses = [float(np.mean([all_.bleu - few.bleu for all_, few in zip(full, row, strict=True)])) for row in others]
+    sizes = [float(np.mean([few.words for few in row])) for row in others]
+    told = {row[0].vocabulary: round(loss, 4) for row, loss in zip(others, losses, strict=True)}
+    fitting = [place for place, loss in enumerate(losses) if loss <= TOLERANCE]
+    place = min(fitting, key=lambda place: sizes[place]) if fitting else int(np.argmax(sizes))
+    return others[place][0].vocabulary, told
+
+
+def names(measured: Sequence[CheckedVocabulary]) -> list[str]:
+    """The settings that every run was measured with, all words first."""
+    common = set.intersection(*({word.vocabulary for word in each.measured} for each in measured))
+    return [word.vocabulary for word in measured[0].measured if word.vocabulary in common]
 
 
 def tune_run_for_race(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:

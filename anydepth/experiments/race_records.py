@@ -74,6 +74,7 @@ class ContestantRecord(StoredRecord):
     vocabulary: str
     blocks: Blocks
     valid_bleu: Bleu
+    valid_agreement: Bleu | None = None  # BLEU against what the same model says at full depth
     bleu: Bleu
     average_exit: float
     words: Annotated[float, Field(ge=0, le=MOST_PIECES)] | None = None  # per sentence; None: not known
@@ -83,6 +84,11 @@ class ContestantRecord(StoredRecord):
     def key(self) -> str:
         """What tells it from the others of its heat; its sentences' statistics are stored under it."""
         return f"{self.run}/{self.system}/{self.policy}/{self.vocabulary}"
+
+    @property
+    def closeness(self) -> float:
+        """How much on valid it is like its model at full depth; its BLEU where that is not known."""
+        return self.valid_bleu if self.valid_agreement is None else self.valid_agreement
 
     @property
     def label(self) -> str:

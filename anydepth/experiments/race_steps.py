@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anydepth.experiments.distilling import joined_data
-from anydepth.experiments.race import Heat, run_heat
-from anydepth.experiments.race_preparation import choose_words, tune_run_for_race, write_held_out
+from anydepth.experiments.race import Heat, race_runs, run_heat
+from anydepth.experiments.race_preparation import agree_on_words, choose_words, tune_run_for_race, write_held_out
 from anydepth.experiments.steps import StudyStep, distilling, joining, training
 from anydepth.experiments.training_runs import distilled_text, joined_text
 from anydepth.experiments.variants import ADAPTIVE, Variant
@@ -15,6 +15,7 @@ from anydepth.runs.run import Run
 from anydepth.text.prepared import PreparedData
 
 HOLDING_OUT = "hold out valid"
+AGREEING = "agree on words"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,8 @@ class HoldOutStep(StudyStep):
 
 @dataclass(frozen=True, eq=False)
 class ChooseWordsStep(StudyStep):
-    """Learns which words a sentence may need, and stores with the run of a variant how few keep its
-    BLEU on valid."""
+    """Learns which words a sentence of the run of a variant may need, and measures on valid how few keep
+    its BLEU."""
 
     variant: Variant
 
@@ -82,6 +83,25 @@ class ChooseWordsStep(StudyStep):
         choose_words(self.study, self.folder, self.variant, say=say)
 
 
+class AgreeOnWordsStep(StudyStep):
+    """Gives all runs of the race the same choice of words."""
+
+    @property
+    def name(self) -> str:
+        return AGREEING
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(choosing_words(variant.run) for variant in race_runs(self.study))
+
+    @property
+    def result(self) -> Path:
+        return self.folder.common_words_file
+
+    def perform(self, *, say: Say) -> None:
+        agree_on_words(self.study, self.folder, say=say)
+
+
 @dataclass(frozen=True, eq=False)
 class TuneStep(StudyStep):
     """Tunes thresholds of the run of a variant on valid, by the clock where the engine is fast."""
@@ -94,7 +114,7 @@ class TuneStep(StudyStep):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (choosing_words(self.variant.run),)
+        return (AGREEING,)
 
     @property
     def changed_run(self) -> str:
@@ -124,10 +144,7 @@ class HeatStep(StudyStep):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return tuple(
-            (tuning if variant.name == ADAPTIVE else choosing_words)(variant.run)
-            for variant in self.heat.runs(self.study)
-        )
+        return AGREEING, *(tuning(each.run) for each in self.heat.runs(self.study) if each.name == ADAPTIVE)
 
     @property
     def is_alone(self) -> bool:

@@ -7,7 +7,14 @@ module, and docs/scale.md.
 
 from anydepth.config.loading import with_changes
 from anydepth.config.schema import Config
-from anydepth.experiments.race_steps import ChooseWordsStep, HeatStep, HoldOutStep, JoinStep, TuneStep
+from anydepth.experiments.race_steps import (
+    AgreeOnWordsStep,
+    ChooseWordsStep,
+    HeatStep,
+    HoldOutStep,
+    JoinStep,
+    TuneStep,
+)
 from anydepth.experiments.steps import (
     CompareStep,
     CostStep,
@@ -45,7 +52,7 @@ def step_memory(step: StudyStep) -> int:
         case HeatStep():
             runs = len(step.heat.runs(study))
             return PROGRAM + model_memory(aligned, words) + 2 * runs * NUMBER * weights(aligned, words)
-        case HoldOutStep() | CompareStep():
+        case HoldOutStep() | AgreeOnWordsStep() | CompareStep():
             return PROGRAM
     raise AssertionError(f"nobody has estimated the memory of {type(step).__name__}")
 

@@ -24,6 +24,7 @@ class StudyFolder:
         self.steps = path / "steps"
         self.distilled = path / "distilled"
         self.held_out = path / "held_out" / "valid"  # the PREFIX of what a race chooses on
+        self.common_words_file = path / "held_out" / "words.json"  # what all runs of a race choose among
 
     def run(self, name: str) -> Path:
         """The run directory of that name."""

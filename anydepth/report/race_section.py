@@ -27,12 +27,14 @@ INTRODUCTION = (
     "One model with an exit after every block, at fixed exits and at thresholds tuned on valid, against what a user "
     "would train instead: decoders of few blocks, and a deep encoder with a decoder of one. All learned from the "
     "same text, which is the corpus and the deepest baseline's translations of it, for the same updates, and all "
-    "choose among the fewest words that keep their BLEU on valid."
+    "choose among the fewest words that keep their BLEU on valid on average."
 )
 HOW_CHOSEN = (
-    "What is compared is chosen by BLEU on valid, in the same precision and with the same beam, and by the time in the "
-    "rounds that are shown; test has no say in it. Times are ratios within rounds. Equal BLEU allows for {} on valid; "
-    "what remains of it on test stands beside the times."
+    "What is compared is chosen on valid, in the same precision and with the same beam, and by the time in the rounds "
+    "that are shown; test has no say in it. Of the thresholds in no more time than a rival those are taken whose "
+    "translations of valid are most like full depth's. Times are ratios within rounds. Equal BLEU allows for {} on "
+    "valid, where that of thresholds is smoothed so that it does not fall as they come closer to full depth; what "
+    "remains of it on test stands beside the times."
 )
 RIVAL_WORDS: dict[ContestantKind, str] = {
     "fixed": "A fixed exit of the same model",
@@ -279,6 +281,7 @@ def race_values(caption: str, raced: Sequence[tuple[HeatRecord, ContestantRecord
         "cell",
         "BLEU",
         "BLEU on valid",
+        "like full depth",
         "average exit",
         "words",
         "ms per sentence",
@@ -295,6 +298,7 @@ def race_values(caption: str, raced: Sequence[tuple[HeatRecord, ContestantRecord
                 Cell(f"{heat.precision}, beam {heat.beam}, batch {lap.batch}"),
                 Cell(f"{each.bleu:.2f}"),
                 Cell(f"{each.valid_bleu:.2f}"),
+                Cell(two_digits(each.valid_agreement)),
                 Cell(f"{each.average_exit:.2f}"),
                 Cell(NOTHING if each.words is None else f"{each.words:,.0f}"),
                 spread_cell(SpreadRecord.of(Spread.of(lap.milliseconds)), ".3f"),

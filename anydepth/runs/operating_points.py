@@ -32,6 +32,8 @@ from anydepth.vocabulary.names import FULL, parse_vocabulary
 ROUNDING = 1e-6
 Objective = Literal["time", "flops", "average-exit"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+Judge = Literal["references", "full-depth"]
+JUDGES: tuple[Judge, ...] = get_args(Judge)
 Bleu = Annotated[float, Field(ge=0, le=100.01)]  # rounding lifts a perfect score above 100
 
 
@@ -128,6 +130,7 @@ class PointSet:
     vocabulary: str = FULL
     clock: ClockRecipe | None = None  # where the points have times
     selection: str = ""  # the fingerprint of the word selection that chose the words; empty: all words
+    judge: Judge = "references"  # whose translations BLEU compares with
 
     @property
     def bits(self) -> int:
@@ -331,7 +334,9 @@ def _check_measured_alike(sets: Sequence[PointSet], wish: Wish) -> None:
     where times decide."""
     if len({(each.valid_fingerprint, each.beam, each.length_penalty) for each in sets}) > 1:
         ways = ", ".join(
-            f"{each.name} ({each.valid}, beam {each.beam}, length penalty {each.length_penalty:g})" for each in sets
+            f"{each.name} ({each.valid}, judged by {each.judge}, beam {each.beam}, length penalty "
+            f"{each.length_penalty:g})"
+            for each in sets
         )
         raise UsageError(
             f"the operating points were measured in different ways: {ways}; name one with --policy, or tune them alike"

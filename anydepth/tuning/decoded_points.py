@@ -54,7 +54,7 @@ class DecodedPoints:
     def __init__(
         self, translator: Translator, run: Run, text: ValidationText, decoding: DecodingOptions, say: Say
     ) -> None:
-        self.translator, self.run, self.text, self.say = translator, run, text, say
+        self.translator, self.run, self.text, self.decoding, self.say = translator, run, text, decoding, say
         self.model, self.blocks = translator.model, translator.model.blocks
         self.shape = DecoderShape.of(self.model.config, self.model.target_embedding.num_embeddings)
         self.file = run.folder / "tuning.jsonl"
@@ -80,6 +80,11 @@ class DecodedPoints:
         full, texts = self.decode(TunedSearch(FixedExit(self.blocks, self.blocks)))
         self.say(f"full depth: BLEU {full.bleu:.2f}")
         return full, texts
+
+    def judged_by_full_depth(self) -> "DecodedPoints":
+        """The same text with what full depth makes of it, with all words, in place of its references."""
+        _, texts = self.full_depth()
+        return DecodedPoints(self.translator, self.run, self.text.judged_by(texts), self.decoding, self.say)
 
     def measured(self, searches: Sequence[TunedSearch]) -> list[OperatingPoint]:
         """The points of the searches, decoded now unless they were decoded before with the same

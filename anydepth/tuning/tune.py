@@ -20,6 +20,7 @@ from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.runs.operating_points import (
     OBJECTIVES,
+    Judge,
     Objective,
     OperatingPoint,
     PointSet,
@@ -57,12 +58,15 @@ class TuneSettings:
     """How thresholds are looked for: the cost that is to be low, how many candidates there are, and
     how many of each segment of that cost are decoded.
 
-    Without an objective it is time where the native engine is at hand, else FLOPs. `batch`,
+    Without an objective it is time where the native engine is at hand, else FLOPs. BLEU compares
+    with the references, or with what full depth makes of the same sources: that judges points by
+    what leaving early changes, with far less chance in it than there is in references. `batch`,
     `rounds` and `timed` tell how the clock is read: how many sentences are searched at a time
     (None: as the decoding settings have it), how often, and on how many of them.
     """
 
     objective: Objective | None = None
+    judge: Judge = "references"
     method: str = "replay"
     candidates: int = 10_000
     segment: float | None = None
@@ -122,6 +126,8 @@ def tune_sets(
         selections = list(dict.fromkeys(search.words for search in searches))
         kept_points(run)  # a damaged file is reported before the work and not after it
         decoded = DecodedPoints(translator, run, validation_text(run, valid, say), settings.decoding, say)
+        if settings.judge == "full-depth":
+            decoded = decoded.judged_by_full_depth()
         sets = []
         for family in dict.fromkeys(families):
             for words in {FULL if words is None else words.name: words for words in selections}.values():
@@ -205,6 +211,7 @@ class Tuner:
             vocabulary=vocabulary,
             clock=self.timer.recipe if is_timed else None,
             selection=decoded.selection(vocabulary),
+            judge=settings.judge,
         )
 
     def by_decoding(self) -> list[OperatingPoint]:

@@ -1,6 +1,8 @@
 """The held-out text that thresholds are tuned on."""
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anydepth.errors import CorpusError, RunError
@@ -20,6 +22,11 @@ class ValidationText:
     fingerprint: str
     sources: list[str]
     references: list[str]
+
+    def judged_by(self, translations: Sequence[str]) -> "ValidationText":
+        """The same sources with these translations in place of the references, as another text."""
+        own = hashlib.sha256("\n".join(translations).encode()).hexdigest()[:16]
+        return replace(self, references=list(translations), fingerprint=f"{self.fingerprint.partition('-')[0]}-{own}")
 
 
 def validation_text(run: Run, valid: str, say: Say) -> ValidationText:

@@ -110,6 +110,7 @@ def test_a_run_whose_training_text_is_gone_is_tuned_with_a_warning(
     [
         (["--method", "guess"], ["--method guess is unknown; use replay or decode"]),
         (["--objective", "fun"], ["--objective fun is unknown; use time, flops, average-exit"]),
+        (["--judge", "chance"], ["--judge chance is unknown; use references, full-depth"]),
         (["--vocabulary", "tabel"], ["there is no vocabulary setting 'tabel'; did you mean table?"]),
         (["--vocabulary", "table:50"], ["has no lexical table"]),
         (["--policy", "fixed:2"], ["fixed has no thresholds; those that have: geometric, confidence"]),

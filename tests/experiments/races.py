@@ -44,6 +44,7 @@ class Invented:
     seed: int = 1
     system: str = "native"
     blocks: int = 4
+    agreement: float | None = None
 
 
 def spread(value: float) -> SpreadRecord:
@@ -62,6 +63,7 @@ def record_of(each: Invented, batches: Sequence[int]) -> ContestantRecord:
         vocabulary="full",
         blocks=each.blocks,
         valid_bleu=each.valid_bleu,
+        valid_agreement=each.agreement,
         bleu=round(corpus_bleu(translation_statistics(translated(each.wrong), REFERENCES)[:, :10]), 4),
         average_exit=1.5,
         words=500,

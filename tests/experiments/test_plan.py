@@ -58,10 +58,12 @@ def test_comparing_is_the_last_step_and_needs_every_measurement() -> None:
 
 def test_a_heat_waits_for_the_words_of_every_run_that_takes_part_and_for_the_thresholds_of_ours() -> None:
     steps = {step.name: step for step in make_plan(a_study("race", seeds=2, repeated=("race-plain-3",)), FOLDER)}
-    first = {"tune race-adaptive", *(f"choose words race-{name}" for name in RIVALS)}
-    second = {"tune race-adaptive.2", "choose words race-plain-3.2"}
+    words = {f"choose words race-{name}" for name in (*RIVALS, "adaptive", "adaptive.2", "plain-3.2")}
+    assert set(steps["agree on words"].needs) == words
+    assert steps["tune race-adaptive"].needs == ("agree on words",)
+    first = {"agree on words", "tune race-adaptive"}
     for precision in ("fp32", "int8"):
-        assert set(steps[f"race {precision} beam 1"].needs) == first | second
+        assert set(steps[f"race {precision} beam 1"].needs) == first | {"tune race-adaptive.2"}
         assert set(steps[f"race {precision} beam 5"].needs) == first, "a wide beam is for the first seed alone"
         assert {f"race {precision} beam {beam}" for beam in (1, 5)} <= set(steps["compare"].needs)
     assert "measure race-adaptive" not in steps

@@ -1,11 +1,14 @@
 """What a race shows, on invented heats whose outcome is known by hand."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 from experiments.races import Invented, write_heat
+from hypothesis import given
+from hypothesis import strategies as st
 
-from anydepth.experiments.race_findings import race_findings
+from anydepth.experiments.race_findings import race_findings, rising
 from anydepth.experiments.race_records import EqualBleuRecord, GainRecord
 from anydepth.experiments.study_folder import StudyFolder
 
@@ -39,6 +42,44 @@ def test_the_point_beside_an_exit_is_best_on_valid_among_those_that_take_no_long
         assert gain.low is not None
         assert 0 < gain.low < gain.difference
         assert (gain.verdict, gain.by_seed) == ("agree", [gain.difference])
+
+
+def test_of_points_that_are_as_fast_the_one_most_like_full_depth_is_taken_whatever_chance_gives_another(
+    tmp_path: Path,
+) -> None:
+    like = Invented("tuned", "confidence:0.5", SELDOM, (3.0, 3.0, 3.0), 85.0, agreement=97.0)
+    lucky = Invented("tuned", "margin:0.5", ALWAYS, (3.0, 3.0, 3.0), 89.0, agreement=92.0)
+    gains, _ = findings(tmp_path, FULL, SECOND, like, lucky)
+    assert gains[2].points == [like.policy]
+
+
+def test_a_point_reaches_full_depth_by_a_bleu_that_does_not_fall_as_points_come_closer_to_it(tmp_path: Path) -> None:
+    full = Invented("fixed", "fixed:4", SELDOM, (10.0, 10.0, 10.0), 90.0, agreement=100.0)
+    lucky = Invented("tuned", "confidence:0.1", ALWAYS, (2.0, 2.0, 2.0), 90.5, agreement=90.0)
+    poor = Invented("tuned", "confidence:0.3", ALWAYS, (3.0, 3.0, 3.0), 88.0, agreement=93.0)
+    unlucky = Invented("tuned", "confidence:0.5", SELDOM, (4.0, 4.0, 4.0), 89.7, agreement=96.0)
+    close = Invented("tuned", "confidence:0.7", SELDOM, (5.0, 5.0, 5.0), 90.1, agreement=98.0)
+    _, equal = findings(tmp_path, full, lucky, poor, unlucky, close)
+    assert equal.points == [close.policy], "89.7 is too far below 90, and 90.5 of what is least alike is luck"
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=9))
+def test_smoothed_values_never_fall_and_no_change_of_a_value_comes_closer(values: list[float]) -> None:
+    smoothed = rising(values)
+    assert all(first <= second + 1e-9 for first, second in itertools.pairwise(smoothed))
+    assert sum(smoothed) == pytest.approx(sum(values), abs=1e-6)
+    # the least squares: by any other numbers that never fall the error grows in the first order
+    for start in range(len(values)):
+        step = [float(place >= start) for place in range(len(values))]
+        slope = sum((value - fit) * up for value, fit, up in zip(values, smoothed, step, strict=True))
+        assert slope <= 1e-6, "raising all from here on would come closer"
+    error = sum((value - fit) * fit for value, fit in zip(values, smoothed, strict=True))
+    assert error == pytest.approx(0, abs=1e-4), "stretching them all would come closer"
+
+
+def test_values_that_rise_already_are_left_as_they_are() -> None:
+    assert rising([1.0, 2.0, 2.0, 5.0]) == [1.0, 2.0, 2.0, 5.0]
+    assert rising([3.0, 1.0, 4.0]) == [2.0, 2.0, 4.0]
 
 
 def test_thresholds_that_say_the_same_as_the_exit_neither_gain_nor_lose(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_step_that_no_machine_has_room_for_is_refused_with_what_there_is(
 def test_the_memory_of_every_kind_of_step_is_estimated(tmp_path: Path) -> None:
     steps: list[StudyStep] = make_plan(small_study(*EXPERIMENTS), StudyFolder(tmp_path))
     assert all(step_memory(step) >= PROGRAM for step in steps)
-    assert len({type(step) for step in steps}) == 12
+    assert len({type(step) for step in steps}) == 13
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,12 @@ from evaluation.translators import quiet, write_pairs
 from tiny import BLOCKS
 from tuning.conftest import MAX_LENGTH
 
-from anydepth.errors import RunError
+from anydepth.errors import RunError, UsageError
 from anydepth.evaluation.measure import measure
 from anydepth.inference.translator import Translator
 from anydepth.model.checkpoint import load_tensors, save_tensors
 from anydepth.runs.fingerprints import text_fingerprint
-from anydepth.runs.operating_points import OperatingPoint, PointSet, load_points
+from anydepth.runs.operating_points import OperatingPoint, PointSet, Wish, choose_point, load_points
 from anydepth.runs.run import Run
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.tuning import tune as tuning
@@ -92,6 +93,31 @@ def test_every_stored_point_is_what_decoding_it_gives(
         translator.engine.name,
     )
     assert found.valid_fingerprint == text_fingerprint(held, "de", "en")
+
+
+def test_points_judged_by_full_depth_have_the_bleu_against_what_it_says_and_are_told_from_others(
+    run: Run, held: str, tmp_path: Path
+) -> None:
+    settings = TuneSettings(objective="average-exit", judge="full-depth", candidates=40, segment=0.5, decoding=GREEDY)
+    found = tune_run(run.folder, held, "confidence", settings, say=quiet)
+    assert (found.judge, load_points(run)) == ("full-depth", [found])
+    translator = Translator.load(run.folder)
+    sources, references = (
+        Path(f"{held}.{language}").read_text(encoding="utf-8").splitlines() for language in ("de", "en")
+    )
+    deepest = translator.policy(f"fixed:{BLOCKS}")
+    _, full = measure(translator, sources, references, deepest, settings.decoding)
+    judges = [each.text for each in full]
+    assert judges != references, "else the references say the same"
+    for point in found.points:
+        figures, _ = measure(translator, sources, judges, translator.policy(point.policy), settings.decoding)
+        assert figures.scores.bleu.value == point.bleu
+    assert found.points[-1].bleu == found.full_depth_bleu == pytest.approx(100)
+    assert min(point.bleu for point in found.points) < 99, "else nobody leaves early"
+    other = tune_run(run.folder, held, "margin", replace(settings, judge="references"), say=quiet)
+    assert other.valid_fingerprint != found.valid_fingerprint
+    with pytest.raises(UsageError, match="judged by full-depth"):
+        choose_point(load_points(run), Wish(average_exit=BLOCKS))
 
 
 @pytest.mark.parametrize(("decoded", "most"), [(None, 3), (1, 1)])
