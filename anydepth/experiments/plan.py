@@ -24,7 +24,7 @@ from anydepth.experiments.steps import (
     WordsStep,
 )
 from anydepth.experiments.study_folder import StudyFolder
-from anydepth.experiments.variants import ADAPTIVE, RACE, Variant
+from anydepth.experiments.variants import RACE, RACES, Variant
 from anydepth.messages.times import describe_seconds
 
 
@@ -42,10 +42,10 @@ def make_plan(study: Study, folder: StudyFolder) -> list[StudyStep]:
         measured.append(WordsStep(study, folder))
         steps[measured[-1].name] = measured[-1]
     alone: list[StudyStep] = [CostStep(study, folder)] if "cost" in study.experiments else []
-    if RACE in study.experiments:
+    if set(RACES) & set(study.experiments):
         races = [HeatStep(study, folder, heat) for heat in heats(study.config)]
         measured += races
-        tuned = [TuneStep(study, folder, variant) for variant in race_runs(study) if variant.name == ADAPTIVE]
+        tuned = [TuneStep(study, folder, variant) for variant in race_runs(study) if variant.is_raced_adaptively]
         alone += [AgreeOnWordsStep(study, folder), *tuned, *races]
     return [*steps.values(), *alone, CompareStep(study, folder, tuple(measured))]
 

@@ -35,7 +35,7 @@ from anydepth.experiments.race_records import (
 )
 from anydepth.experiments.records import FORMAT, Split, write_record
 from anydepth.experiments.study_folder import StudyFolder
-from anydepth.experiments.variants import ADAPTIVE, PLAIN, RACE, Variant
+from anydepth.experiments.variants import PLAIN, RACE, Variant
 from anydepth.inference.engines.choice import automatic_engine
 from anydepth.inference.export.ctranslate2_folder import inexpressible
 from anydepth.inference.translator import Translator
@@ -126,7 +126,7 @@ def run_heat(study: Study, folder: StudyFolder, heat: Heat, *, say: Say, clock: 
                 contestant,
                 variants[contestant.model_name],
                 sights[place],
-                full.get(contestant.model_name) if variants[contestant.model_name].name == ADAPTIVE else None,
+                full.get(contestant.model_name) if variants[contestant.model_name].is_raced_adaptively else None,
                 [lap_record(batch, turns[batch][place], tokens[place], len(numbers)) for batch in BATCHES],
             )
             for place, contestant in enumerate(contestants)
@@ -323,7 +323,7 @@ def contestant_record(
 
 def kind_of(variant: Variant, policy: str) -> ContestantKind:
     """What a contestant is in the race."""
-    if variant.name == ADAPTIVE:
+    if variant.is_raced_adaptively:
         return "fixed" if policy.startswith("fixed:") else "tuned"
     return "plain" if variant.name.startswith(PLAIN) else "deep encoder"
 

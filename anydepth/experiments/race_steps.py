@@ -9,7 +9,7 @@ from anydepth.experiments.race import Heat, race_runs, run_heat
 from anydepth.experiments.race_preparation import agree_on_words, choose_words, tune_run_for_race, write_held_out
 from anydepth.experiments.steps import StudyStep, distilling, joining, training
 from anydepth.experiments.training_runs import distilled_text, joined_text
-from anydepth.experiments.variants import ADAPTIVE, Variant
+from anydepth.experiments.variants import Variant
 from anydepth.messages.say import Say
 from anydepth.runs.run import Run
 from anydepth.text.prepared import PreparedData
@@ -144,7 +144,7 @@ class HeatStep(StudyStep):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return AGREEING, *(tuning(each.run) for each in self.heat.runs(self.study) if each.name == ADAPTIVE)
+        return AGREEING, *(tuning(each.run) for each in self.heat.runs(self.study) if each.is_raced_adaptively)
 
     @property
     def is_alone(self) -> bool:

@@ -31,7 +31,7 @@ from anydepth.experiments.variants import (
     ALIGNED,
     FIGURE4_PENALTIES,
     FIGURE4_WIDTHS,
-    RACE,
+    RACES,
     Variant,
     baseline,
     baselines,
@@ -226,5 +226,5 @@ def compare(study: Study, folder: StudyFolder) -> None:
     write_record(folder.trends_file, TrendsRecord(format=FORMAT, trends=trends))
     comparisons = table_comparisons(evidence)
     write_record(folder.comparisons_file, ComparisonsRecord(format=FORMAT, comparisons=comparisons))
-    if RACE in study.experiments:
+    if set(RACES) & set(study.experiments):
         write_record(folder.race_file, race_findings(folder))

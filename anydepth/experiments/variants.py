@@ -13,6 +13,8 @@ from anydepth.experiments.records import Role
 
 ALIGNED = "aligned"
 RACE: Final = "race"
+OWN_RACE = "race-own"
+RACES = (RACE, OWN_RACE)
 ADAPTIVE, START, PLAIN, DEEP_ENCODER = "race-adaptive", "race-start", "race-plain", "race-deep-encoder"
 WEIGHTINGS = {"omega-n": "n", "omega-sqrt-n": "sqrt(n)", "omega-inverse-sqrt-n": "1/sqrt(n)", "omega-inverse-n": "1/n"}
 BY_MUON = 'training.optimizer="muon"'
@@ -55,6 +57,11 @@ class Variant:
     needs_scores: bool = False
     is_repeated: bool = True  # trained with every seed of the study, or with the first alone
     text_seed: int | None = None  # of the baseline whose translations are learned from; None: its own
+
+    @property
+    def is_raced_adaptively(self) -> bool:
+        """Whether it takes part in a race at every exit and at tuned points."""
+        return self.name in (ADAPTIVE, OWN_RACE)
 
     @property
     def taught_by(self) -> int:
@@ -276,6 +283,14 @@ def race(config: Config) -> list[Variant]:
     return [teacher, start, taught_once(replace(adaptive, origin=start.run)), *others]
 
 
+def race_own(config: Config) -> list[Variant]:
+    """The adaptive model of the race without rivals and teacher: tuned points beside fixed exits of the
+    same model, which learned from the text alone."""
+    exits = race_exits(config.model.blocks)
+    start = Variant(START, "aligned", exits, policies=(EACH_EXIT,), is_repeated=False)
+    return [start, Variant(OWN_RACE, RACE, exits, origin=start.run, policies=(EACH_EXIT,), text_seed=1)]
+
+
 def race_exits(blocks: int) -> tuple[str, ...]:
     """What the model that the race is about changes: no token's exit changes what later ones attend to,
     or costs keys and values of each block above, and the exits weigh most that most tokens take, the
@@ -327,14 +342,15 @@ EXPERIMENTS: dict[str, Callable[[Config], list[Variant]]] = {
     "rivals": rivals,
     "seq-bleu": seq_bleu,
     RACE: race,
+    OWN_RACE: race_own,
 }
 ALL = "all"
-BY_NAME_ALONE = (RACE,)  # what "all" leaves out: beyond the paper, and long on the clock with nothing beside it
+BY_NAME_ALONE = RACES  # what "all" leaves out: beyond the paper, and long on the clock with nothing beside it
 
 
 def chosen_experiments(names: list[str]) -> list[str]:
     """The experiments that are asked for, in the order of the paper, "all" written out; it is all
-    that the paper's claims and rivals need, and not the race."""
+    that the paper's claims and rivals need, and no race."""
     if unknown := [name for name in names if name not in (*EXPERIMENTS, ALL)]:
         raise UsageError(f"there is no study {unknown[0]!r}; choose from {', '.join((*EXPERIMENTS, ALL))}")
     return [name for name in EXPERIMENTS if name in names or (ALL in names and name not in BY_NAME_ALONE)]

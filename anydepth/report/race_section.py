@@ -14,7 +14,7 @@ from anydepth.experiments.race_records import (
     RaceRecord,
     SpreadRecord,
 )
-from anydepth.experiments.variants import ADAPTIVE
+from anydepth.experiments.variants import RACE
 from anydepth.experiments.verdicts import Verdict
 from anydepth.figures.race import RacedPoint, race_svg, series_name
 from anydepth.report.document import NOTHING, Block, Cell, Code, Mark, Picture, Row, Section, Table, Text
@@ -28,6 +28,10 @@ INTRODUCTION = (
     "would train instead: decoders of few blocks, and a deep encoder with a decoder of one. All learned from the "
     "same text, which is the corpus and the deepest baseline's translations of it, for the same updates, and all "
     "choose among the fewest words that keep their BLEU on valid on average."
+)
+OWN_INTRODUCTION = (
+    "One model with an exit after every block, at fixed exits and at thresholds tuned on valid. It learned from the "
+    "text alone, and chooses among the fewest words that keep its BLEU on valid on average over its trainings."
 )
 HOW_CHOSEN = (
     "What is compared is chosen on valid, in the same precision and with the same beam, and by the time in the rounds "
@@ -50,7 +54,8 @@ def race_section(study: StudyRecords) -> Section:
     """BLEU against time in every cell, and both findings as tables and in words."""
     title = "The race: adaptive depth against plain models, on the clock"
     heats = [heat for heat in study.heats if heat.contestants]
-    blocks: list[Block] = [Text((INTRODUCTION,))]
+    introduction = INTRODUCTION if study.asks_for(RACE) else OWN_INTRODUCTION
+    blocks: list[Block] = [Text((introduction,))]
     if study.race is not None and study.race.equals:
         blocks.append(Text((f"{worth_line(study.race.equals)} {gains_line(study.race.gains)}".strip(),), "lead"))
     if heats:
@@ -252,7 +257,7 @@ def race_picture(heats: Sequence[HeatRecord]) -> Picture:
 def raced_point(heat: HeatRecord, contestant: ContestantRecord, lap: LapRecord) -> RacedPoint:
     """A contestant on its panel; the models that have one point each are named by their blocks, those
     of the first seed alone, since there is no room for more."""
-    is_own = contestant.variant == ADAPTIVE
+    is_own = contestant.kind in ("fixed", "tuned")
     series = series_name(contestant.system, contestant.policy, contestant.vocabulary, is_own=is_own)
     is_named = contestant.seed == 1 and (not is_own or contestant.system != heat.engine)
     return RacedPoint(

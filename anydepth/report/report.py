@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from anydepth.errors import UsageError
-from anydepth.experiments.variants import RACE
+from anydepth.experiments.variants import OWN_RACE, RACE, RACES
 from anydepth.figures.svg import MADE_BY, standalone
 from anydepth.files.atomic import write_text
 from anydepth.messages.say import Say
@@ -30,6 +30,7 @@ LAST_SECTIONS: tuple[tuple[str, Callable[[StudyRecords], Section]], ...] = (
     ("rivals", rivals_section),
     ("seq-bleu", seq_bleu_section),
     (RACE, race_section),
+    (OWN_RACE, race_section),
 )
 
 
@@ -70,7 +71,7 @@ def _remove_old_pictures(folder: Path, kept: set[str]) -> None:
 def make_document(study: StudyRecords) -> Document:
     """The report of a study: its state, the claims, then the paper's tables and figures in order,
     and the plan."""
-    has_claims = study.plan.experiments != [RACE]  # of the paper, which the race alone does not examine
+    has_claims = not set(study.plan.experiments) <= set(RACES)  # of the paper, which a race does not examine
     sections = [*([agreement_section(study)] if has_claims else []), *table_sections(study)]
     sections += [make(study) for experiment, make in SECTIONS if study.asks_for(experiment)]
     if study.asks_for("figures6-9"):

@@ -69,6 +69,16 @@ def test_a_heat_waits_for_the_words_of_every_run_that_takes_part_and_for_the_thr
     assert "measure race-adaptive" not in steps
 
 
+def test_a_race_of_ones_own_has_the_adaptive_model_alone_which_learns_from_the_text() -> None:
+    steps = {step.name: step for step in make_plan(a_study("race-own", seeds=3), FOLDER)}
+    trainings = [name.removeprefix("train ") for name in steps if name.startswith("train ")]
+    assert trainings == ["race-start", "race-own", "race-own.2", "race-own.3"]
+    for run in trainings[1:]:
+        assert steps[f"train {run}"].needs == ("train race-start",)
+        assert "--from study/runs/race-start --data data " in steps[f"train {run}"].command
+    assert set(steps["race fp32 beam 1"].needs) == {"agree on words", *(f"tune {run}" for run in trainings[1:])}
+
+
 def test_everybody_in_a_race_is_taught_by_one_baseline_whatever_the_seed() -> None:
     steps = {step.name: step for step in make_plan(a_study("race", seeds=3, repeated=("race-plain-3",)), FOLDER)}
     trainings = [name.removeprefix("train ") for name in steps if name.startswith("train ")]

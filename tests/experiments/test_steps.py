@@ -89,7 +89,7 @@ def test_a_second_stage_costs_its_own_updates_at_the_price_of_the_aligned_model(
 
 def test_only_the_clock_is_watched_alone_and_only_comparing_takes_what_there_is(steps: dict[str, StudyStep]) -> None:
     heats = [f"race {precision} beam {beam}" for beam in (1, 5) for precision in ("fp32", "int8")]
-    tunings = ["tune race-adaptive", "tune race-adaptive.2"]
+    tunings = [f"tune race-{run}" for run in ("adaptive", "own", "adaptive.2", "own.2")]
     assert [name for name, step in steps.items() if step.is_alone] == ["time updates", *tunings, *heats]
     assert [name for name, step in steps.items() if step.takes_what_there_is] == ["compare"]
 

@@ -10,7 +10,7 @@ from anydepth.errors import UsageError
 from anydepth.experiments.definition import default_second_stage
 from anydepth.experiments.variants import (
     EXPERIMENTS,
-    RACE,
+    RACES,
     chosen_experiments,
     planned_variants,
     shallow,
@@ -27,7 +27,7 @@ def names(experiments: list[str], config: Config, seeds: int = 1) -> list[str]:
 
 def test_all_experiments_share_one_aligned_run_and_train_no_run_twice() -> None:
     every = names(chosen_experiments(["all"]), Config())
-    apart = [name for experiment in EXPERIMENTS if experiment != RACE for name in names([experiment], Config())]
+    apart = [name for experiment in EXPERIMENTS if experiment not in RACES for name in names([experiment], Config())]
     assert len(every) == len(set(every))
     assert every.count("aligned") == 1
     assert set(every) == set(apart)
@@ -91,11 +91,11 @@ def test_the_help_names_every_experiment() -> None:
 
 def test_experiments_come_in_the_order_of_the_paper() -> None:
     assert chosen_experiments(["figure3", "table1"]) == ["table1", "figure3"]
-    assert chosen_experiments(["all"]) == [name for name in EXPERIMENTS if name != RACE]
+    assert chosen_experiments(["all"]) == [name for name in EXPERIMENTS if name not in RACES]
 
 
 def test_the_race_is_run_where_it_is_named_and_not_as_a_part_of_all() -> None:
-    assert chosen_experiments(["all", "race"]) == list(EXPERIMENTS)
+    assert chosen_experiments(["all", "race", "race-own"]) == list(EXPERIMENTS)
     assert not any(name.startswith("race") for name in names(chosen_experiments(["all"]), Config()))
 
 
