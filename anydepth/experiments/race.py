@@ -41,14 +41,16 @@ from anydepth.inference.export.ctranslate2_folder import inexpressible
 from anydepth.inference.translator import Translator
 from anydepth.messages.say import Say
 from anydepth.model.checkpoint import save_tensors
-from anydepth.runs.operating_points import OperatingPoint, load_points
+from anydepth.runs.operating_points import Judge, OperatingPoint, PointSet, load_points
 from anydepth.search.decoding import GREEDY, DecodingOptions
 from anydepth.text.prepared import PreparedData
 from anydepth.tuning.timed_points import spread_out
 from anydepth.vocabulary.lexical_table import TableSelection
+from anydepth.vocabulary.names import FULL
 from anydepth.vocabulary.selection import WordSelection
 
 FAMILIES = ("confidence", "margin")  # that are tuned; neither needs a further training
+JUDGE: Judge = "full-depth"  # references would choose among so many points by chance
 BATCHES = (1, 32)
 ROUNDS = 5
 TIMED = 200  # sentences in a turn; BLEU is of the whole test set
@@ -211,10 +213,17 @@ def searches(translator: Translator, settings: BenchSettings) -> list[Search]:
         return translator.policy(policy), translator.search_settings(options).words
 
     found = [search(f"fixed:{n}", None) for n in exits]
+    words = translator.search_settings(DecodingOptions()).words
     sets = load_points(translator.run, blocks=translator.model.blocks) if len(exits) > 1 else []
-    tuned = [point for points in sets if points.policy in FAMILIES for point in points.points]
+    own = [each for each in sets if each.vocabulary == (FULL if words is None else words.name)]
+    tuned = [point for points in own if is_tuned_for_race(points) for point in points.points]
     found += [search(point.policy, point.vocabulary) for point in worthwhile(tuned)]
     return list({(policy.name, words and words.name): (policy, words) for policy, words in found}.values())
+
+
+def is_tuned_for_race(found: PointSet) -> bool:
+    """Whether these points are compared: those of other judges have other scores."""
+    return found.policy in FAMILIES and found.judge == JUDGE
 
 
 def worthwhile(tuned: Sequence[OperatingPoint]) -> list[OperatingPoint]:

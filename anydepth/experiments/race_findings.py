@@ -215,17 +215,21 @@ def equal_bleu(cell: RaceCell) -> EqualBleuRecord:
 def reaching(cell: RaceCell, seed: int, *, is_tuned: bool) -> list[ContestantRecord]:
     """The tuned points of a seed, or all others, with the BLEU on valid that full depth has.
 
-    That of the tuned points is smoothed: it does not fall from a point to one that is closer to full
-    depth. Of dozens of points some always have more on valid than they are worth.
+    The tuned points must have it as they are and smoothed, too, so that it does not fall from a point
+    to one that is closer to full depth: of dozens of points some always have more on valid than they
+    are worth.
     """
     full = cell.fixed(seed)
     if full is None:
         return []
-    every = sorted(cell.of(seed, is_tuned=is_tuned), key=lambda each: each.closeness)
-    values = [each.valid_bleu for each in every]
-    if is_tuned:
-        values = rising([*values, full.valid_bleu])[:-1]
-    return [each for each, value in zip(every, values, strict=True) if value >= full.valid_bleu - EQUAL]
+    bar = round(full.valid_bleu - EQUAL, 4)
+    found = [each for each in cell.of(seed, is_tuned=is_tuned) if each.valid_bleu >= bar]
+    if not is_tuned:
+        return found
+    every = sorted(cell.of(seed, is_tuned=True), key=lambda each: each.closeness)
+    smoothed = rising([*(each.valid_bleu for each in every), full.valid_bleu])[:-1]
+    risen = {each.key for each, value in zip(every, smoothed, strict=True) if round(value, 4) >= bar}
+    return [each for each in found if each.key in risen]
 
 
 def rising(values: Sequence[float]) -> list[float]:

@@ -11,7 +11,7 @@ import numpy as np
 from anydepth.evaluation.vocabulary_check import CheckSettings, find_vocabulary
 from anydepth.experiments.definition import Study
 from anydepth.experiments.measuring import run_record
-from anydepth.experiments.race import FAMILIES, held_out_pairs, race_runs
+from anydepth.experiments.race import FAMILIES, JUDGE, held_out_pairs, race_runs
 from anydepth.experiments.records import write_record
 from anydepth.experiments.study_folder import StudyFolder
 from anydepth.experiments.variants import Variant
@@ -29,9 +29,8 @@ from anydepth.vocabulary.names import TABLE
 TOLERANCE = 0.2  # BLEU on valid that fewer words may cost: what counts as equal in the race, too
 PER_PIECE = (5, 10, 20, 50, 100)  # words that each source piece may bring
 TABLE_SETTINGS = TableSettings(frequent=50)
-# Narrow segments: a point is worth most just below the time of a rival. References would choose
-# among so many points by chance.
-TUNING = TuneSettings(decoding=DecodingOptions(beam=1), segment=0.02, decoded=2, judge="full-depth")
+# Narrow segments: a point is worth most just below the time of a rival.
+TUNING = TuneSettings(decoding=DecodingOptions(beam=1), segment=0.02, decoded=2, judge=JUDGE)
 
 
 def choose_words(study: Study, folder: StudyFolder, variant: Variant, *, say: Say) -> None:

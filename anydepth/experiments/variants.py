@@ -56,7 +56,7 @@ class Variant:
     targets: Targets = "references"
     needs_scores: bool = False
     is_repeated: bool = True  # trained with every seed of the study, or with the first alone
-    text_seed: int | None = None  # of the baseline whose translations are learned from; None: its own
+    text_seed: int | None = None  # of the run that it starts from, and of its teacher; None: its own
 
     @property
     def is_raced_adaptively(self) -> bool:
@@ -276,7 +276,7 @@ def race(config: Config) -> list[Variant]:
     ]
     deep_encoder = replace(shallow(config), name=DEEP_ENCODER, role=RACE)
     teacher = replace(baseline(blocks), is_repeated=False)
-    start = Variant(START, "aligned", race_exits(blocks), policies=(EACH_EXIT,), is_repeated=False)
+    start = race_start(config)
     adaptive = Variant(ADAPTIVE, RACE, race_exits(blocks), policies=(EACH_EXIT,))
     students = [taught_once(replace(each, origin=teacher.run, is_repeated=False)) for each in plain]
     others = [*students, taught_once(replace(deep_encoder, is_repeated=False))]
@@ -286,9 +286,13 @@ def race(config: Config) -> list[Variant]:
 def race_own(config: Config) -> list[Variant]:
     """The adaptive model of the race without rivals and teacher: tuned points beside fixed exits of the
     same model, which learned from the text alone."""
-    exits = race_exits(config.model.blocks)
-    start = Variant(START, "aligned", exits, policies=(EACH_EXIT,), is_repeated=False)
+    start, exits = race_start(config), race_exits(config.model.blocks)
     return [start, Variant(OWN_RACE, RACE, exits, origin=start.run, policies=(EACH_EXIT,), text_seed=1)]
+
+
+def race_start(config: Config) -> Variant:
+    """The model with all exits that the adaptive runs of all seeds start from."""
+    return Variant(START, "aligned", race_exits(config.model.blocks), policies=(EACH_EXIT,), is_repeated=False)
 
 
 def race_exits(blocks: int) -> tuple[str, ...]:
@@ -353,6 +357,8 @@ def chosen_experiments(names: list[str]) -> list[str]:
     that the paper's claims and rivals need, and no race."""
     if unknown := [name for name in names if name not in (*EXPERIMENTS, ALL)]:
         raise UsageError(f"there is no study {unknown[0]!r}; choose from {', '.join((*EXPERIMENTS, ALL))}")
+    if set(RACES) <= set(names):
+        raise UsageError(f"{RACE} and {OWN_RACE} race different models; make a study of each, in folders of their own")
     return [name for name in EXPERIMENTS if name in names or (ALL in names and name not in BY_NAME_ALONE)]
 
 

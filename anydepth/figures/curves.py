@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from anydepth.errors import UsageError
 from anydepth.files.reading import Unreadable, first_problem, read_json
+from anydepth.runs.operating_points import Judge
 
 Share = Annotated[float, Field(gt=0.0)]
 EXPECTED = 'expected what "anydepth evaluate --json" writes, or the operating_points.json of a run'
@@ -110,6 +111,13 @@ class StoredSet(StoredCurves):
     beam: int | None = None
     valid: str = "valid"
     full_depth_bleu: float | None = None
+    judge: Judge = "references"
+
+    @property
+    def data(self) -> str:
+        """The text, and the judge where that is not its references."""
+        text = str(Path(self.valid))
+        return text if self.judge == "references" else f"{text} judged by {self.judge}"
 
 
 class StoredOperatingPoints(StoredCurves):
@@ -159,7 +167,7 @@ def _points_in(path: Path) -> Iterator[tuple[CurveSetting, float | None, CurvePo
         for group in stored.sets:
             for each in group.points:
                 point = CurvePoint(each.policy, each.bleu, each.average_exit, each.flops_share)
-                yield CurveSetting(run, str(Path(group.valid)), group.beam), group.full_depth_bleu, point
+                yield CurveSetting(run, group.data, group.beam), group.full_depth_bleu, point
 
 
 def _read(path: Path) -> StoredEvaluation | StoredOperatingPoints:

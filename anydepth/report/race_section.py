@@ -27,18 +27,18 @@ INTRODUCTION = (
     "One model with an exit after every block, at fixed exits and at thresholds tuned on valid, against what a user "
     "would train instead: decoders of few blocks, and a deep encoder with a decoder of one. All learned from the "
     "same text, which is the corpus and the deepest baseline's translations of it, for the same updates, and all "
-    "choose among the fewest words that keep their BLEU on valid on average."
+    "have the same choice of words, checked on valid."
 )
 OWN_INTRODUCTION = (
     "One model with an exit after every block, at fixed exits and at thresholds tuned on valid. It learned from the "
-    "text alone, and chooses among the fewest words that keep its BLEU on valid on average over its trainings."
+    "text alone. All its trainings have the same choice of words, checked on valid."
 )
 HOW_CHOSEN = (
     "What is compared is chosen on valid, in the same precision and with the same beam, and by the time in the rounds "
     "that are shown; test has no say in it. Of the thresholds in no more time than a rival those are taken whose "
     "translations of valid are most like full depth's. Times are ratios within rounds. Equal BLEU allows for {} on "
-    "valid, where that of thresholds is smoothed so that it does not fall as they come closer to full depth; what "
-    "remains of it on test stands beside the times."
+    "valid, where thresholds must have it smoothed, too, so that it does not fall as they come closer to full depth; "
+    "what remains of it on test stands beside the times."
 )
 RIVAL_WORDS: dict[ContestantKind, str] = {
     "fixed": "A fixed exit of the same model",
@@ -52,10 +52,10 @@ TIME_WORDS: dict[Verdict, str] = {"agree": "faster", "disagree": "slower"}
 
 def race_section(study: StudyRecords) -> Section:
     """BLEU against time in every cell, and both findings as tables and in words."""
-    title = "The race: adaptive depth against plain models, on the clock"
+    is_with_rivals = study.asks_for(RACE)
+    title = f"The race: adaptive depth against {'plain models' if is_with_rivals else 'fixed exits'}, on the clock"
     heats = [heat for heat in study.heats if heat.contestants]
-    introduction = INTRODUCTION if study.asks_for(RACE) else OWN_INTRODUCTION
-    blocks: list[Block] = [Text((introduction,))]
+    blocks: list[Block] = [Text((INTRODUCTION if is_with_rivals else OWN_INTRODUCTION,))]
     if study.race is not None and study.race.equals:
         blocks.append(Text((f"{worth_line(study.race.equals)} {gains_line(study.race.gains)}".strip(),), "lead"))
     if heats:
@@ -245,13 +245,18 @@ def alternatives(names: Sequence[str]) -> str:
 def race_picture(heats: Sequence[HeatRecord]) -> Picture:
     """BLEU against milliseconds per sentence, a panel for each cell."""
     title = "BLEU on test against milliseconds per sentence"
-    beside = "numbers beside points are the blocks of other decoders, and deep is the deep encoder with one"
+    is_with_rivals = any(each.kind in ("plain", "deep encoder") for heat in heats for each in heat.contestants)
+    beside = (
+        "; numbers beside points are the blocks of other decoders, and deep is the deep encoder with one"
+        if is_with_rivals
+        else ""
+    )
     raced = [(heat, each, lap) for heat in heats for each in heat.contestants for lap in each.laps]
     points = [raced_point(*each) for each in raced]
     series = ", ".join(dict.fromkeys(point.series for point in points))
     alt = f"{title}, a panel for each precision, beam and batch size; series: {series}."
     svg = race_svg(points, name="race", description=alt)
-    return Picture("race", f"{title}; {beside}", svg, alt, race_values(f"{title}: values", raced), is_wide=True)
+    return Picture("race", f"{title}{beside}", svg, alt, race_values(f"{title}: values", raced), is_wide=True)
 
 
 def raced_point(heat: HeatRecord, contestant: ContestantRecord, lap: LapRecord) -> RacedPoint:

@@ -138,6 +138,11 @@ class PointSet:
         return engine_bits(self.engine)
 
     @property
+    def measured_as(self) -> tuple[str, str, int, float]:
+        """The text, the judge and the search that the points were measured with."""
+        return self.valid_fingerprint, self.judge, self.beam, self.length_penalty
+
+    @property
     def identity(self) -> tuple[str, str, int]:
         """What a later tuning has in common with the one whose points it replaces."""
         return self.policy, self.vocabulary, self.bits
@@ -332,7 +337,7 @@ def _named_sets(sets: Sequence[PointSet], policy: str | None, vocabulary: str | 
 def _check_measured_alike(sets: Sequence[PointSet], wish: Wish) -> None:
     """Refuses to compare points of different texts and searches, and times of different clocks
     where times decide."""
-    if len({(each.valid_fingerprint, each.beam, each.length_penalty) for each in sets}) > 1:
+    if len({each.measured_as for each in sets}) > 1:
         ways = ", ".join(
             f"{each.name} ({each.valid}, judged by {each.judge}, beam {each.beam}, length penalty "
             f"{each.length_penalty:g})"

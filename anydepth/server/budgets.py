@@ -169,12 +169,7 @@ def comparable(sets: list[PointSet], bits: int) -> list[PointSet]:
     """The sets of the engine's precision, or all where there is none, that were measured as the
     last of them."""
     alike = [each for each in sets if each.bits == bits] or sets
-    return [each for each in alike if measured_as(each) == measured_as(alike[-1])]
-
-
-def measured_as(found: PointSet) -> tuple[str, int, float]:
-    """The text and the search that the points of a set were measured with."""
-    return found.valid_fingerprint, found.beam, found.length_penalty
+    return [each for each in alike if each.measured_as == alike[-1].measured_as]
 
 
 def offer_cost(point: OperatingPoint, is_timed: bool) -> float:

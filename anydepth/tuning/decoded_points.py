@@ -73,6 +73,8 @@ class DecodedPoints:
         }
         if engine_bits(translator.engine.name) == 8:
             self.recipe["bits"] = 8
+        if text.judged_by:
+            self.recipe["judged_by"] = text.judged_by
 
     def full_depth(self) -> tuple[OperatingPoint, list[str]]:
         """Full depth with all words, which every drop and every share is measured from, and its
@@ -84,7 +86,8 @@ class DecodedPoints:
     def judged_by_full_depth(self) -> "DecodedPoints":
         """The same text with what full depth makes of it, with all words, in place of its references."""
         _, texts = self.full_depth()
-        return DecodedPoints(self.translator, self.run, self.text.judged_by(texts), self.decoding, self.say)
+        self.say("BLEU from here on is against these translations of full depth, not against the references")
+        return DecodedPoints(self.translator, self.run, self.text.with_translations(texts), self.decoding, self.say)
 
     def measured(self, searches: Sequence[TunedSearch]) -> list[OperatingPoint]:
         """The points of the searches, decoded now unless they were decoded before with the same

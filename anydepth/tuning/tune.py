@@ -221,13 +221,15 @@ class Tuner:
         candidates = np.round(generator.random((self.settings.candidates, self.decisions)), DIGITS)
         return self.measured([*self.fixed_exits(), *self.searches(candidates)])
 
-    def by_replay(self, full: Sequence[str]) -> list[OperatingPoint]:
+    def by_replay(self, full: list[str]) -> list[OperatingPoint]:
         """All candidates scored on two records, and the best of each segment decoded.
 
-        Cost is read off the model's own translations at full depth, quality off the references: the
-        mean log-likelihood of their words at the exits taken.
+        Cost is read off the model's own translations at full depth, quality off the references, which
+        may be the same: the mean log-likelihood of their words at the exits taken.
         """
-        own, given = (self.record(targets) for targets in (full, self.decoded.text.references))
+        references = self.decoded.text.references
+        own = self.record(full)
+        given = own if references == full else self.record(references)
         prices = self.prices(own)
 
         def cost_of(replayed: Replayed) -> Float[np.ndarray, " candidate"]:

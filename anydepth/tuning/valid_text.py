@@ -22,11 +22,12 @@ class ValidationText:
     fingerprint: str
     sources: list[str]
     references: list[str]
+    judged_by: str = ""  # the fingerprint of translations that stand in place of the references
 
-    def judged_by(self, translations: Sequence[str]) -> "ValidationText":
-        """The same sources with these translations in place of the references, as another text."""
+    def with_translations(self, translations: Sequence[str]) -> "ValidationText":
+        """The same sources with these translations in place of the references."""
         own = hashlib.sha256("\n".join(translations).encode()).hexdigest()[:16]
-        return replace(self, references=list(translations), fingerprint=f"{self.fingerprint.partition('-')[0]}-{own}")
+        return replace(self, references=list(translations), judged_by=own)
 
 
 def validation_text(run: Run, valid: str, say: Say) -> ValidationText:

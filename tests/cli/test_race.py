@@ -107,10 +107,24 @@ def test_the_bleu_of_a_contestant_is_that_of_a_plain_measurement_with_the_words_
 
 
 def test_a_contestant_has_the_words_that_the_check_of_its_run_chose(raced: StudyFolder, heat: HeatRecord) -> None:
-    for each in of_kind(heat, "fixed", "plain", "deep encoder"):
+    chosen = json.loads(raced.common_words_file.read_text(encoding="utf-8"))["vocabulary"]
+    for each in of_kind(heat, "fixed", "tuned", "plain", "deep encoder"):
         found = load_checked(Run(raced.run(each.run)))
         assert found is not None
-        assert (found.chosen or "full") == each.vocabulary
+        assert found.chosen == each.vocabulary == chosen
+
+
+def test_what_a_point_has_in_common_with_full_depth_is_known_of_the_adaptive_model_alone(heat: HeatRecord) -> None:
+    for each in heat.contestants:
+        assert (each.valid_agreement is not None) == (each.kind in ("fixed", "tuned"))
+    (full,) = [each for each in of_kind(heat, "fixed") if each.policy == "fixed:3"]
+    assert full.valid_agreement is not None
+    assert math.isclose(full.valid_agreement, 100, abs_tol=0.01)
+    assert min(each.valid_agreement or 0 for each in of_kind(heat, "fixed")) < 99, "else all exits say the same"
+
+
+def test_points_are_judged_by_full_depth(raced: StudyFolder) -> None:
+    assert {each.judge for each in load_points(Run(raced.run("race-adaptive")), blocks=3)} == {"full-depth"}
 
 
 def test_the_statistics_of_a_heat_are_of_its_contestants_sentences(raced: StudyFolder, heat: HeatRecord) -> None:
@@ -154,7 +168,8 @@ def test_what_is_done_stays_done_and_what_is_gone_is_done_again_with_what_needs_
     assert left(folder) == ["race int8 beam 1", "compare"]
     (folder / "steps" / "choose-words-race-plain-1.json").unlink()
     heats = [f"race {precision} beam {beam}" for beam in (1, 2) for precision in ("fp32", "int8")]
-    assert left(folder) == ["choose words race-plain-1", *heats, "compare"]
+    tuning = ["agree on words", "tune race-adaptive"]
+    assert left(folder) == ["choose words race-plain-1", *tuning, *heats, "compare"]
 
 
 def test_the_page_has_the_picture_and_both_tables(raced: StudyFolder) -> None:

@@ -91,6 +91,12 @@ def test_a_wish_is_part_of_the_recipe(figures: Measurement) -> None:
     assert "wish" not in evaluation_table(Evaluation(RECIPE, [figures]))
 
 
+def test_the_table_of_points_tells_where_full_depth_was_the_judge() -> None:
+    judge = "judge       BLEU is against what full depth makes of the same sentences, not against references"
+    assert judge in points_table(replace(FOUND, judge="full-depth")).splitlines()
+    assert "judge" not in points_table(FOUND)
+
+
 def test_the_table_of_points_has_a_row_for_each_and_their_recipe() -> None:
     head, first, second, full, recipe = points_table(FOUND).splitlines()
     assert headings(head) == ["policy", "BLEU", "AE", "% of the FLOPs"]

@@ -95,7 +95,10 @@ def test_experiments_come_in_the_order_of_the_paper() -> None:
 
 
 def test_the_race_is_run_where_it_is_named_and_not_as_a_part_of_all() -> None:
-    assert chosen_experiments(["all", "race", "race-own"]) == list(EXPERIMENTS)
+    assert chosen_experiments(["all", "race"]) == [name for name in EXPERIMENTS if name != "race-own"]
+    assert chosen_experiments(["all", "race-own"]) == [name for name in EXPERIMENTS if name != "race"]
+    with pytest.raises(UsageError, match="race and race-own race different models"):
+        chosen_experiments(["race", "race-own"])
     assert not any(name.startswith("race") for name in names(chosen_experiments(["all"]), Config()))
 
 

@@ -95,6 +95,8 @@ def _measured(run: Run, *, exit: int) -> str:
 
 def _tuned_rows(found: PointSet, *, exit: int, blocks: int) -> list[Row]:
     text, search = f"{found.valid}, {found.sentences:,} sentences", f"beam {found.beam}, {found.engine or 'float32'}"
+    if found.judge == "full-depth":
+        text += ", against what full depth makes of them"
     name = FixedExit(exit, blocks).name
     rows = [("BLEU", f"{point.bleu:.2f}", text, search) for point in found.points if point.policy == name]
     return [("BLEU", f"{found.full_depth_bleu:.2f}", text, search)] if exit == blocks else rows
