@@ -52,9 +52,17 @@ class DecodedPoints:
     """The validation text of one tuning, and the points that decoding it gives."""
 
     def __init__(
-        self, translator: Translator, run: Run, text: ValidationText, decoding: DecodingOptions, say: Say
+        self,
+        translator: Translator,
+        run: Run,
+        text: ValidationText,
+        decoding: DecodingOptions,
+        say: Say,
+        *,
+        judge: TunedSearch | None = None,
     ) -> None:
         self.translator, self.run, self.text, self.decoding, self.say = translator, run, text, decoding, say
+        self.judge = judge  # whose translations stand in place of the references
         self.model, self.blocks = translator.model, translator.model.blocks
         self.shape = DecoderShape.of(self.model.config, self.model.target_embedding.num_embeddings)
         self.file = run.folder / "tuning.jsonl"
@@ -77,17 +85,26 @@ class DecodedPoints:
             self.recipe["judged_by"] = text.judged_by
 
     def full_depth(self) -> tuple[OperatingPoint, list[str]]:
-        """Full depth with all words, which every drop and every share is measured from, and its
+        """Full depth with all words, which every share of a cost is measured from, and its
         translations."""
         full, texts = self.decode(TunedSearch(FixedExit(self.blocks, self.blocks)))
         self.say(f"full depth: BLEU {full.bleu:.2f}")
         return full, texts
 
     def judged_by_full_depth(self) -> "DecodedPoints":
-        """The same text with what full depth makes of it, with all words, in place of its references."""
-        _, texts = self.full_depth()
-        self.say("BLEU from here on is against these translations of full depth, not against the references")
-        return DecodedPoints(self.translator, self.run, self.text.with_translations(texts), self.decoding, self.say)
+        """The same text with what full depth makes of it, choosing from the words that the run has by
+        default, in place of its references."""
+        words = self.translator.search_settings(self.decoding).words
+        judge = TunedSearch(FixedExit(self.blocks, self.blocks), words)
+        point, texts = self.decode(judge)
+        self.say(f"the judge is full depth with vocabulary {judge.vocabulary}: BLEU {point.bleu:.2f}")
+        text = self.text.with_translations(texts)
+        return DecodedPoints(self.translator, self.run, text, self.decoding, self.say, judge=judge)
+
+    def judge_bleu(self, full: OperatingPoint) -> float:
+        """The BLEU that every drop is measured from: that of `full`, which is full depth with all words,
+        or of the judge."""
+        return full.bleu if self.judge is None else self.decode(self.judge)[0].bleu
 
     def measured(self, searches: Sequence[TunedSearch]) -> list[OperatingPoint]:
         """The points of the searches, decoded now unless they were decoded before with the same

@@ -204,7 +204,7 @@ class Tuner:
             valid=decoded.text.prefix,
             valid_fingerprint=decoded.text.fingerprint,
             sentences=len(decoded.text.sources),
-            full_depth_bleu=full.bleu,
+            full_depth_bleu=decoded.judge_bleu(full),
             points=(*self.best_of_segments(measured), replace(full, time_share=1.0 if is_timed else None)),
             engine=decoded.translator.engine.name,
             objective=self.objective,

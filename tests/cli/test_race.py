@@ -124,7 +124,9 @@ def test_what_a_point_has_in_common_with_full_depth_is_known_of_the_adaptive_mod
 
 
 def test_points_are_judged_by_full_depth(raced: StudyFolder) -> None:
-    assert {each.judge for each in load_points(Run(raced.run("race-adaptive")), blocks=3)} == {"full-depth"}
+    for each in load_points(Run(raced.run("race-adaptive")), blocks=3):
+        assert each.judge == "full-depth"
+        assert math.isclose(each.full_depth_bleu, 100, abs_tol=0.01), "with the words that the run has"
 
 
 def test_the_statistics_of_a_heat_are_of_its_contestants_sentences(raced: StudyFolder, heat: HeatRecord) -> None:
