@@ -24,7 +24,10 @@ ExitConfig = Annotated[
 ]
 Repeated = Annotated[
     list[str] | None,
-    typer.Option(metavar="RUN", help="A rival of a race that is trained with every seed, too, as in race-plain-2."),
+    typer.Option(
+        metavar="RUN[:K]",
+        help="A rival of a race that is trained with every seed, too, or with the first K, as in race-plain-2:3.",
+    ),
 ]
 MinutesPerRun = Annotated[
     float | None,

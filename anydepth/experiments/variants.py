@@ -366,18 +366,30 @@ def planned_variants(
     experiments: list[str], config: Config, *, seeds: int, repeated: Sequence[str] = ()
 ) -> list[Variant]:
     """The runs of all experiments, each once, those of the first seed first; what an experiment
-    trains once has the other seeds where another experiment or `repeated` asks for them."""
+    trains once has the other seeds where another experiment or `repeated` asks for them, by a run's
+    name (all seeds) or as RUN:K (the first K)."""
     every = [variant for name in experiments for variant in EXPERIMENTS[name](config)]
     needed = {variant.name: variant for variant in every}
-    if unknown := [name for name in repeated if name not in needed]:
+    wanted: dict[str, int] = {}
+    for run, count in (repeat_wish(text, seeds) for text in repeated):
+        wanted[run] = max(count, wanted.get(run, 0))
+    if unknown := [name for name in wanted if name not in needed]:
         raise UsageError(f"--repeat {unknown[0]}: there is no such run; choose from {', '.join(needed)}")
-    again = {*repeated, *(variant.name for variant in every if variant.is_repeated)}
+    most = wanted | {variant.name: seeds for variant in every if variant.is_repeated}
     return [
         variant.with_seed(seed)
         for seed in range(1, seeds + 1)
         for variant in needed.values()
-        if seed == 1 or variant.name in again
+        if seed <= most.get(variant.name, 1)
     ]
+
+
+def repeat_wish(text: str, seeds: int) -> tuple[str, int]:
+    """The run that RUN or RUN:K names, and with how many of the seeds it is trained."""
+    name, colon, count = text.partition(":")
+    if colon and not (count.isascii() and count.isdigit() and int(count) >= 1):
+        raise UsageError(f"--repeat {text}: {count!r} is no number of seeds; write it as in {name}:3")
+    return name, int(count) if colon else seeds
 
 
 def variant_changes(variant: Variant, first_seed: int, second_stage: tuple[str, ...]) -> tuple[str, ...]:

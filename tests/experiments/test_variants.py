@@ -132,6 +132,11 @@ def test_what_a_race_trains_once_has_all_seeds_where_another_experiment_or_the_u
     assert {variant.name for variant in named if variant.seed == 2} == {"race-adaptive", "race-plain-2", "baseline-6"}
     both = planned_variants(["race", "table1"], config, seeds=2)
     assert {"baseline-6", "race-adaptive"} < {variant.name for variant in both if variant.seed == 2}
+    few = planned_variants(["race"], config, seeds=4, repeated=("race-plain-2:3",))
+    assert [each.seed for each in few if each.name == "race-plain-2"] == [1, 2, 3]
+    assert [each.seed for each in few if each.name == "race-adaptive"] == [1, 2, 3, 4]
+    with pytest.raises(UsageError, match=r"--repeat race-plain-2:many: 'many' is no number of seeds"):
+        planned_variants(["race"], config, seeds=2, repeated=("race-plain-2:many",))
     with pytest.raises(UsageError, match=r"^--repeat race-plain-9: there is no such run; choose from baseline-6, "):
         planned_variants(["race"], config, seeds=2, repeated=("race-plain-9",))
 
