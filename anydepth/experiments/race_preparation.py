@@ -54,7 +54,7 @@ def agree_on_words(study: Study, folder: StudyFolder, *, say: Say) -> None:
     assert len(measured) == len(runs), "each run's words were measured"
     chosen, losses = common_words(measured)
     for vocabulary, loss in losses.items():
-        say(f"vocabulary {vocabulary}: {-loss:+.2f} BLEU on valid, the mean of {len(runs)} runs")
+        say(f"vocabulary {vocabulary}: {-loss:+.2f} BLEU on valid, the median of {len(runs)} runs")
     for run, each in zip(runs, measured, strict=True):
         with changing(run.folder):
             save_checked(run, replace(each, chosen=chosen))
@@ -62,15 +62,16 @@ def agree_on_words(study: Study, folder: StudyFolder, *, say: Say) -> None:
 
 
 def common_words(measured: Sequence[CheckedVocabulary]) -> tuple[str, dict[str, float]]:
-    """The setting with the fewest words that costs the runs no more BLEU on valid than the tolerance on
-    average, or else the one with the most words; and what each setting costs.
+    """The setting with the fewest words whose cost in BLEU on valid, the median over the runs, is within
+    the tolerance, or else the one with the most words; and what each setting costs.
 
     What a single run loses on a thousand sentences is as uncertain as the tolerance is large, and
-    runs with different numbers of words would differ in time for no other reason.
+    runs with different numbers of words would differ in time for no other reason. A run that is far
+    from trained gains from fewer words, which a mean would take for all.
     """
     rows = [[{word.vocabulary: word for word in each.measured}[name] for each in measured] for name in names(measured)]
     full, *others = rows
-    losses = [float(np.mean([all_.bleu - few.bleu for all_, few in zip(full, row, strict=True)])) for row in others]
+    losses = [float(np.median([all_.bleu - few.bleu for all_, few in zip(full, row, strict=True)])) for row in others]
     sizes = [float(np.mean([few.words for few in row])) for row in others]
     told = {row[0].vocabulary: round(loss, 4) for row, loss in zip(others, losses, strict=True)}
     fitting = [place for place, loss in enumerate(losses) if loss <= TOLERANCE]
