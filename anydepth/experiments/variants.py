@@ -10,6 +10,7 @@ from anydepth.config.schema import Config
 from anydepth.errors import UsageError
 from anydepth.evaluation.evaluate import EACH_EXIT
 from anydepth.experiments.records import Role
+from anydepth.experiments.repeats import repeat_wish
 
 ALIGNED = "aligned"
 RACE: Final = "race"
@@ -382,14 +383,6 @@ def planned_variants(
         for variant in needed.values()
         if seed <= most.get(variant.name, 1)
     ]
-
-
-def repeat_wish(text: str, seeds: int) -> tuple[str, int]:
-    """The run that RUN or RUN:K names, and with how many of the seeds it is trained."""
-    name, colon, count = text.partition(":")
-    if colon and not (count.isascii() and count.isdigit() and int(count) >= 1):
-        raise UsageError(f"--repeat {text}: {count!r} is no number of seeds; write it as in {name}:3")
-    return name, int(count) if colon else seeds
 
 
 def variant_changes(variant: Variant, first_seed: int, second_stage: tuple[str, ...]) -> tuple[str, ...]:
