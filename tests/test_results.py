@@ -117,7 +117,7 @@ def test_the_records_have_the_findings_that_a_study_examines_now(study: str) -> 
 
 
 def test_the_results_are_small_enough_to_be_kept() -> None:
-    assert sum(file.stat().st_size for file in RESULTS.rglob("*") if file.is_file()) < 8_000_000
+    assert sum(file.stat().st_size for file in RESULTS.rglob("*") if file.is_file()) < 6_500_000
 
 
 def made_files(folder: Path) -> dict[str, bytes]:
